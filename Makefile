@@ -1,0 +1,83 @@
+# What can be done here: `make help`. Only Go and make are needed, except where a target says otherwise.
+
+GO       ?= go
+BIN      := bin
+
+# Tools are built once for each version and kept outside of the clone.
+TOOLS         := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/oclocks-tools
+GOLANGCI      := $(TOOLS)/golangci-lint-v2.15.0/golangci-lint
+# v1.9.0 needs a version of golang.org/x/telemetry that the Go module proxy did not serve when this was written.
+GOVULNCHECK   := $(TOOLS)/govulncheck-v1.8.0/govulncheck
+
+TESTFLAGS ?=
+FUZZTIME  ?= 10s
+ARGS      ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help build try run test race cover fuzz lint vuln bench bench-build tools clean
+
+help: ## list what can be done
+	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+build: ## build all commands into bin/
+	@mkdir -p $(BIN)
+	$(GO) build -o $(BIN)/ ./cmd/...
+
+try: build ## start a broker, watch a lock being taken, waited for and released, stop
+	@PATH="$(CURDIR)/$(BIN):$$PATH" ./internal/try/try.sh
+
+run: build ## start the daemon in the foreground (ARGS='--listen …')
+	$(BIN)/oclocks-daemon $(ARGS)
+
+test: ## run all tests (TESTFLAGS='-race -count=3')
+	$(GO) test $(TESTFLAGS) ./...
+
+race: ## run all tests with the race detector, shuffled (needs a C compiler)
+	$(GO) test -race -shuffle=on $(TESTFLAGS) ./...
+
+cover: ## run all tests and print how much of each function they reach
+	@mkdir -p $(BIN)
+	$(GO) test -coverpkg=./... -coverprofile=$(BIN)/cover.out ./...
+	$(GO) tool cover -func=$(BIN)/cover.out
+
+fuzz: ## run each fuzz test for FUZZTIME (10s)
+	@set -e; list=$$(mktemp); trap 'rm -f "$$list"' EXIT; \
+	grep -rEo --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' . | sort > "$$list"; \
+	while IFS=: read -r file name; do \
+		name=$${name#func }; dir=$${file%/*}; \
+		echo "== $$dir $$name"; \
+		$(GO) test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) $$dir; \
+	done < "$$list"
+
+lint: $(GOLANGCI) ## run go vet and golangci-lint (builds the linter the first time, about 2 minutes)
+	$(GO) vet ./...
+	$(GOLANGCI) run ./...
+	cd bench && $(GO) vet ./... && $(GOLANGCI) run --config ../.golangci.yml ./...
+
+# The data base is at vuln.go.dev. Without it nothing is known: that is told, and fails only with VULN_REQUIRED=1.
+vuln: $(GOVULNCHECK) ## look for known vulnerabilities in what we import (VULN_REQUIRED=1: fail if nothing can be known)
+	@out=$$($(GOVULNCHECK) ./... 2>&1) && status=0 || status=$$?; \
+	echo "$$out"; \
+	case "$$out" in \
+	*"fetching vulnerabilities"*) \
+		echo "vuln: NOT CHECKED: the data base vuln.go.dev cannot be reached from this machine"; \
+		if [ "$(VULN_REQUIRED)" = 1 ]; then exit 1; fi ;; \
+	*) exit $$status ;; \
+	esac
+
+bench: ## print the benchmarks, 10 million locks included (about 10 GiB of memory; BENCH_10M= leaves them out)
+	cd bench && BENCH_10M=$${BENCH_10M-1} $(GO) run . $(ARGS)
+
+bench-build: ## check that the benchmarks build
+	cd bench && $(GO) vet ./... && $(GO) build -o /dev/null ./...
+
+tools: $(GOLANGCI) $(GOVULNCHECK) ## build the pinned tools
+
+$(GOLANGCI):
+	GOBIN=$(@D) $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+
+$(GOVULNCHECK):
+	GOBIN=$(@D) $(GO) install golang.org/x/vuln/cmd/govulncheck@v1.8.0
+
+clean: ## remove what was built here
+	rm -rf $(BIN) bench/bin

@@ -1,0 +1,23 @@
+// Package broker is the daemon: it turns NATS messages into inputs of the lock tables and the tables' effects into NATS
+// messages. It decides nothing about locks: who is granted what, and when a lease is over, is decided in package bucket.
+//
+// # The goroutines
+//
+// Each zone has one connection to the embedded server, into the zone's account, and one pump: the goroutine that takes
+// what arrives, checks and decodes it, answers at once what needs no lock table (info, session-open, …), and queues the
+// rest for the shards. Each shard owns a share of the buckets: it alone touches their tables, takes requests from its
+// queue in batches, fairly between the zones, and goes through three phases with each batch:
+//
+//  1. step: feed every request, and every timer that is due, to its table; collect changes and effects;
+//  2. commit: hand all changes of the batch to the journal with one write;
+//  3. perform: carry out the effects, that is, publish.
+//
+// Nothing that a table says leaves the daemon before phase 2 is through. When the journal fails, nothing leaves at all
+// and the daemon stops: what it could not write it may not promise. The chain to the secondaries (the next step of the
+// product) takes its place in phase 2.
+//
+// # Reading order
+//
+// daemon.go (life cycle), zone.go and pump.go (edge), session.go (tokens), queue.go and shard.go (the three phases),
+// perform.go (effects), gather.go (operations over many buckets), local.go (operations without a table), then the rest.
+package broker

@@ -1,0 +1,14 @@
+package natsd
+
+import "errors"
+
+var (
+	// ErrStopping says that the server is shutting down, so nothing connects or changes any more.
+	ErrStopping = errors.New("the NATS server is stopping")
+	// ErrNoZone says that the server does not serve a zone of that name.
+	ErrNoZone = errors.New("no such zone")
+	// ErrRestart says that the change needs a restart of the daemon.
+	ErrRestart = errors.New("needs a restart of the daemon")
+	// ErrEvent says that what was received is not an event about a closed connection.
+	ErrEvent = errors.New("not a disconnect event")
+)

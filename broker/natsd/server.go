@@ -1,0 +1,241 @@
+package natsd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+
+	"github.com/opencluster/oclocks/conf"
+)
+
+const (
+	// MaxPayload is the size of the largest message, in bytes: large enough that an oversized request still reaches the
+	// broker, which answers it with 413.
+	MaxPayload = 1 << 20
+
+	// A client that does not answer this many pings is disconnected as stale. Its locks end by their leases, not by this.
+	pingInterval = 20 * time.Second
+	maxPings     = 2
+
+	maxConnections  = 100_000
+	maxClosedStored = 64 // closed connections that nats-server remembers for monitoring, which nobody asks for here
+	readyTimeout    = 10 * time.Second
+
+	// DefaultLameDuck is how long clients are given to leave.
+	DefaultLameDuck = 2 * time.Second
+)
+
+// Config is what a Server is started with.
+type Config struct {
+	ServerName  string // unique in the cluster
+	Listen      string // HOST:PORT for clients; port 0 for any
+	Auth        *conf.Auth
+	Zones       []conf.Zone // valid and with different names
+	Logger      *slog.Logger
+	LameDuck    time.Duration // how long clients are given to leave, at least 100 ms; 0 for DefaultLameDuck
+	HideServers bool          // clients do not learn of other servers
+}
+
+// Server is a running NATS server. Its methods may be called at the same time.
+type Server struct {
+	cfg      Config
+	log      *slog.Logger
+	ns       *server.Server
+	accounts *accounts
+	open     string     // the zone that connections without credentials land in, "" for none; fixed at the start
+	sys      *nats.Conn // for ApplyZones
+
+	applying sync.Mutex // one ApplyZones at a time
+
+	mu       sync.Mutex
+	stopping bool
+	conns    map[string][]*nats.Conn // the broker's own, by zone; "" for the other accounts
+}
+
+// Start makes the accounts of the zones and starts the server. It listens when Start returns.
+func Start(ctx context.Context, cfg Config) (*Server, error) {
+	if cfg.LameDuck == 0 {
+		cfg.LameDuck = DefaultLameDuck
+	}
+	if cfg.LameDuck < 100*time.Millisecond {
+		return nil, fmt.Errorf("a lame duck time of %s: expected at least 100ms", cfg.LameDuck)
+	}
+	s := &Server{cfg: cfg, log: cfg.Logger.With("room", "nats"), conns: map[string][]*nats.Conn{}}
+	opts, err := s.options()
+	if err != nil {
+		return nil, fmt.Errorf("prepare the NATS server: %w", err)
+	}
+	if s.ns, err = server.NewServer(opts); err != nil {
+		return nil, fmt.Errorf("make the NATS server: %w", err)
+	}
+	bridge := newBridge(s.log)
+	s.ns.SetLoggerV2(bridge, s.log.Enabled(ctx, slog.LevelDebug), false, false)
+	s.ns.Start()
+	if err := s.ready(ctx, bridge); err != nil {
+		return nil, errors.Join(err, s.Stop(context.WithoutCancel(ctx)))
+	}
+	return s, nil
+}
+
+// ready waits until clients can connect and makes the server's own connection.
+func (s *Server) ready(ctx context.Context, bridge *bridge) error {
+	if err := bridge.fatal(); err != nil {
+		return fmt.Errorf("%w; choose another address with --listen", err)
+	}
+	wait := readyTimeout
+	if deadline, ok := ctx.Deadline(); ok {
+		wait = min(wait, time.Until(deadline))
+	}
+	if !s.ns.ReadyForConnections(wait) {
+		return errors.Join(fmt.Errorf("start the NATS server on %s: it accepts no connections after %s", s.cfg.Listen, wait), bridge.fatal())
+	}
+	var err error
+	s.sys, err = s.ConnectSystem(nats.Name("oclocks accounts"))
+	return err
+}
+
+func (s *Server) options() (*server.Options, error) {
+	host, portText, err := net.SplitHostPort(s.cfg.Listen)
+	if err != nil {
+		return nil, fmt.Errorf("listen address: %w", err)
+	}
+	port, err := strconv.ParseUint(portText, 10, 16)
+	if err != nil {
+		return nil, fmt.Errorf("port of the listen address %s: %w", s.cfg.Listen, err)
+	}
+	operator, err := s.cfg.Auth.Operator()
+	if err != nil {
+		return nil, err
+	}
+	if s.accounts, err = newAccounts(s.cfg.Auth, s.cfg.Zones); err != nil {
+		return nil, err
+	}
+	opts := &server.Options{
+		ServerName:       s.cfg.ServerName,
+		Host:             host,
+		Port:             int(port),
+		AccountResolver:  s.accounts,
+		SystemAccount:    operator.SystemAccount,
+		NoSigs:           true,
+		MaxPayload:       MaxPayload,
+		MaxConn:          maxConnections,
+		MaxClosedClients: maxClosedStored,
+		PingInterval:     pingInterval,
+		MaxPingsOut:      maxPings,
+
+		// A client that does not read must not slow the broker down, and with it everybody else: what it misses it asks for
+		// again.
+		NoFastProducerStall: true,
+
+		LameDuckDuration:    s.cfg.LameDuck,
+		LameDuckGracePeriod: s.cfg.LameDuck / 4,
+	}
+	opts.TrustedOperators = append(opts.TrustedOperators, operator)
+	opts.Cluster.NoAdvertise = s.cfg.HideServers
+	if port == 0 {
+		opts.Port = server.RANDOM_PORT
+	}
+	for _, z := range s.cfg.Zones {
+		if !z.Open {
+			continue
+		}
+		s.open = z.Name
+		if opts.DefaultSentinel, err = s.cfg.Auth.Sentinel(z.Name); err != nil {
+			return nil, err
+		}
+	}
+	return opts, nil
+}
+
+// ClientURL is where clients connect, such as nats://127.0.0.1:4222.
+func (s *Server) ClientURL() string { return s.ns.ClientURL() }
+
+// Addr is the address that clients connect to, with the port that was chosen if port 0 was asked for.
+func (s *Server) Addr() net.Addr { return s.ns.Addr() }
+
+// ID is the server's id, as clients see it in INFO and as events tell it. It is another one after each start.
+func (s *Server) ID() string { return s.ns.ID() }
+
+// Stats are counts for metrics.
+type Stats struct {
+	Connections   map[string]int // of clients, by zone; the broker's own are not counted
+	Subscriptions int            // in all accounts, the server's own with them
+	SlowConsumers int64          // connections closed so far, because they did not read fast enough
+}
+
+// Stats counts. A connection that closes meanwhile may or may not be counted.
+func (s *Server) Stats() Stats {
+	st := Stats{
+		Connections:   map[string]int{},
+		Subscriptions: int(s.ns.NumSubscriptions()),
+		SlowConsumers: s.ns.NumSlowConsumers(),
+	}
+	for id, zone := range s.accounts.zoneIDs() {
+		account, err := s.ns.LookupAccount(id)
+		if err != nil { // removed just now
+			continue
+		}
+		st.Connections[zone] = max(0, account.NumLocalConnections()-s.connected(zone))
+	}
+	return st
+}
+
+// LameDuck stops listening, tells the clients with an INFO that this server goes away, gives them Config.LameDuck to
+// leave, closes the others and stops the server. It returns when that is done, or early with ctx's error when ctx ends;
+// then the rest is closed at once. Close the broker's own connections before: they count as clients. Disconnects that it
+// causes are not ones by the client.
+func (s *Server) LameDuck(ctx context.Context) error {
+	s.markStopping()
+	s.sys.Close()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.ns.LameDuckShutdown()
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		s.ns.Shutdown()
+		<-done
+		return fmt.Errorf("lame duck: %w", ctx.Err())
+	}
+}
+
+// Stop closes the broker's own connections, then all others, and waits until the server is gone, or for ctx.
+func (s *Server) Stop(ctx context.Context) error {
+	s.markStopping()
+	s.closeOwn()
+	s.ns.Shutdown()
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		s.ns.WaitForShutdown()
+	}()
+	select {
+	case <-gone:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("stop the NATS server: %w", ctx.Err())
+	}
+}
+
+func (s *Server) markStopping() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stopping = true
+}
+
+func (s *Server) isStopping() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.stopping
+}

@@ -1,0 +1,106 @@
+package broker
+
+import (
+	"github.com/nats-io/nats.go"
+
+	"github.com/opencluster/oclocks/bucket"
+	"github.com/opencluster/oclocks/subjects"
+)
+
+// perform carries out the effects of a batch whose changes are committed.
+func (s *shard) perform() {
+	var z *zone
+	for i := range s.out.Effects {
+		e := &s.out.Effects[i]
+		if z == nil || z.name != e.Zone {
+			if z = s.d.zone(e.Zone); z == nil {
+				continue // the zone was removed; nobody is there to hear
+			}
+		}
+		switch e.Kind {
+		case bucket.Reply:
+			s.complete(e)
+			s.text = z.answer(subjects.OpNone, e.To, e.Body, s.text)
+		case bucket.NotifyOwner:
+			s.notifyOwner(z, e)
+		case bucket.NotifyZone:
+			s.notifyZone(z, e)
+		}
+		*e = bucket.Effect{}
+	}
+	for _, g := range s.gathers {
+		s.text = g.report(s.d.node, s.text)
+	}
+}
+
+// complete fills in what only the daemon knows.
+func (s *shard) complete(e *bucket.Effect) {
+	switch body := e.Body.(type) {
+	case *subjects.Grant:
+		body.Node = s.d.node
+		body.Receipt = s.sealer.sign(e.Zone, body)
+	case *subjects.Queued:
+		body.Node = s.d.node
+	}
+}
+
+func (s *shard) notifyOwner(z *zone, e *bucket.Effect) {
+	event, ok := e.Body.(*subjects.SessionEvent)
+	if !ok || !subjects.ValidToken(e.User) || !subjects.ValidToken(e.SessionID) {
+		return
+	}
+	if event.Grant != nil {
+		event.Grant.Node = s.d.node
+		event.Grant.Receipt = s.sealer.sign(e.Zone, event.Grant)
+	}
+	event.Subject = subjects.SessionEventSubject(e.User, e.SessionID)
+	s.text = event.AppendJSON(s.text[:0])
+	z.publish(event.Subject, s.text)
+}
+
+func (s *shard) notifyZone(z *zone, e *bucket.Effect) {
+	event, ok := e.Body.(*subjects.LockEvent)
+	if !ok {
+		return
+	}
+	event.Subject = subjects.LockEventSubject(event.Type, event.Bucket)
+	s.text = event.AppendJSON(s.text[:0])
+	z.publish(event.Subject, s.text)
+}
+
+// answer publishes a reply or a refusal and returns the scratch it was written in.
+func (z *zone) answer(op subjects.Op, reply string, body subjects.Body, scratch []byte) []byte {
+	scratch = body.AppendJSON(scratch[:0])
+	refusal, refused := body.(*subjects.Refusal)
+	if !refused {
+		z.publish(reply, scratch)
+		z.d.metrics.answered(0)
+		return scratch
+	}
+	z.d.metrics.answered(refusal.Code)
+	if op != subjects.OpNone {
+		z.stats.refused(op)
+	}
+	code, text := refusal.Headers()
+	msg := &nats.Msg{Subject: reply, Data: scratch, Header: nats.Header{
+		subjects.HeaderErrorCode: {code},
+		subjects.HeaderError:     {text},
+	}}
+	if err := z.conn.PublishMsg(msg); err != nil {
+		z.unsent(err)
+	}
+	return scratch
+}
+
+// publish sends from the broker into the zone. What cannot be sent (the connection to the embedded server is being made
+// again) is dropped and counted: the client repeats its request and gets the same answer.
+func (z *zone) publish(subject string, body []byte) {
+	if err := z.conn.Publish(subject, body); err != nil {
+		z.unsent(err)
+	}
+}
+
+func (z *zone) unsent(err error) {
+	z.d.metrics.unsent.Inc()
+	z.d.log.Debug("an answer could not be sent", "zone", z.name, "error", err)
+}

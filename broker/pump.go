@@ -1,0 +1,190 @@
+package broker
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/opencluster/oclocks/bucket"
+	"github.com/opencluster/oclocks/subjects"
+)
+
+// maxSessionCache is how many verified session tokens a pump remembers; one more empties the memory.
+const maxSessionCache = 128 << 10
+
+// pump takes the zone's messages one by one: check, decode, answer or queue.
+func (z *zone) pump() {
+	defer close(z.done)
+	var scratch []byte
+	for {
+		select {
+		case msg := <-z.inbox:
+			scratch = z.receive(msg, scratch)
+		case <-z.quit:
+			return
+		}
+	}
+}
+
+// receive handles one message. A request that is not answered at all is one with no reply subject, or with one that is
+// not the caller's own inbox: the broker publishes for nobody anywhere else.
+func (z *zone) receive(msg *nats.Msg, scratch []byte) []byte {
+	if strings.HasPrefix(msg.Subject, "$SRV.") {
+		return z.service(msg, scratch)
+	}
+	addr, err := subjects.ParseAddress(msg.Subject)
+	user := addr.User
+	if err != nil {
+		user = lastToken(msg.Subject)
+	}
+	if !z.mayAnswer(msg.Reply, user) {
+		z.d.metrics.ignored.Inc()
+		return scratch
+	}
+	if err != nil {
+		return z.answer(subjects.OpNone, msg.Reply, badSubject(err), scratch)
+	}
+	if addr.Op == subjects.OpKeep && addr.Path == subjects.Simple && msg.Sub != nil && msg.Sub.Queue != "" {
+		return scratch // every node has its own copy by the subscription without a group
+	}
+	z.stats.requested(addr.Op)
+	t := newTask(taskOne, z)
+	t.size = len(msg.Data)
+	if refusal := z.prepare(t, addr, msg); refusal != nil {
+		t.free()
+		return z.answer(addr.Op, msg.Reply, refusal, scratch)
+	}
+	if body := z.local(t); body != nil {
+		t.free()
+		return z.answer(addr.Op, msg.Reply, body, scratch)
+	}
+	if refusal := z.dispatch(t, addr); refusal != nil {
+		t.free()
+		return z.answer(addr.Op, msg.Reply, refusal, scratch)
+	}
+	return scratch
+}
+
+// mayAnswer says whether a reply subject is the caller's own inbox. An unnamed caller in a zone with users has the inbox
+// of "anyone", which all of them may listen to, so that nobody makes the broker publish into another's.
+func (z *zone) mayAnswer(reply, user string) bool {
+	return subjects.ValidReply(reply, user, !z.private())
+}
+
+// prepare decodes the request and verifies its session.
+func (z *zone) prepare(t *task, addr subjects.Address, msg *nats.Msg) *subjects.Refusal {
+	if z.stopping.Load() {
+		return &subjects.Refusal{Code: 503, Reason: subjects.ReasonUnavailable, Why: subjects.WhyStopping,
+			RetryAfter: time.Second, Message: "this node is stopping; ask again at another node or when it is back"}
+	}
+	var refusal *subjects.Refusal
+	if addr.Path == subjects.Simple || addr.Path == subjects.Unnamed {
+		refusal = t.req.DecodeSimple(addr.Op, msg.Data, msg.Header)
+	} else {
+		refusal = t.req.Decode(addr.Op, msg.Data)
+	}
+	if refusal != nil {
+		return refusal
+	}
+	t.in = bucket.Input{Kind: bucket.Request, Zone: z.name, User: addr.User, Reply: msg.Reply}
+	if t.req.Session == "" {
+		return nil
+	}
+	session, err := z.session(addr.User, t.req.Session)
+	if err != nil {
+		return &subjects.Refusal{Code: 410, Reason: subjects.ReasonSession, Field: "session",
+			Message: "session: " + err.Error() + "; open a new one with session-open"}
+	}
+	t.in.Session = session
+	return nil
+}
+
+// session verifies a token, or remembers that it was verified.
+func (z *zone) session(user, token string) (bucket.Session, error) {
+	key := sessionKey{user, token}
+	if s, ok := z.sessions[key]; ok {
+		return s, nil
+	}
+	s, err := z.tokens.verify(user, token)
+	if err != nil {
+		return bucket.Session{}, err
+	}
+	// The token may be older than the setting; a keep-alive must not promise more than the tables keep.
+	s.Lease = min(s.Lease, z.d.settings.MaxLease)
+	if len(z.sessions) >= maxSessionCache {
+		clear(z.sessions)
+	}
+	z.sessions[key] = s
+	return s, nil
+}
+
+// dispatch queues the task for the shard of its bucket, or for all shards.
+func (z *zone) dispatch(t *task, addr subjects.Address) *subjects.Refusal {
+	op := addr.Op
+	buckets := z.d.settings.Buckets
+	switch {
+	case op.OnName():
+		t.bucket = subjects.BucketOf(t.req.Name, buckets)
+		if addr.Path == subjects.Hot && addr.Bucket != t.bucket {
+			return z.moved(t.bucket, addr.Bucket)
+		}
+	case addr.Path == subjects.Hot && op == subjects.OpSessionClose && addr.Bucket < buckets:
+		t.bucket = addr.Bucket
+	case addr.Path == subjects.Hot:
+		return &subjects.Refusal{Code: 400, Reason: subjects.ReasonBadRequest,
+			Message: op.String() + " is not about one bucket: send it to " + subjects.SimpleSubject(op, addr.User)}
+	default:
+		return z.dispatchAll(t)
+	}
+	if !z.d.shardOf(t.bucket).queue.put(t) {
+		return overloaded()
+	}
+	return nil
+}
+
+// dispatchAll queues a task for every shard.
+func (z *zone) dispatchAll(t *task) *subjects.Refusal {
+	g := &gather{zone: z, op: t.req.Op, reply: t.in.Reply}
+	switch t.req.Op {
+	case subjects.OpKeep:
+		g.kept.Beat, g.kept.Lease = t.req.Beat, t.in.Session.Lease
+	case subjects.OpList:
+		after, refusal := readPageMark(t.req.After)
+		if refusal != nil {
+			return refusal
+		}
+		t.req.After = after
+		g.page.limit = int(t.req.Limit)
+	}
+	shards := z.d.shards
+	g.pending.Store(int32(len(shards)))
+	for _, s := range shards {
+		part := newTask(taskEach, z)
+		part.in, part.req, part.gather, part.size = t.in, t.req, g, t.size
+		if !s.queue.put(part) {
+			part.free()
+			g.skip(z.d.node, nil)
+		}
+	}
+	t.free()
+	return nil
+}
+
+func overloaded() *subjects.Refusal {
+	return &subjects.Refusal{Code: 503, Reason: subjects.ReasonUnavailable, Why: subjects.WhyOverloaded,
+		RetryAfter: 100 * time.Millisecond, Message: "too many requests of this zone are waiting; ask again a little later"}
+}
+
+func badSubject(err error) *subjects.Refusal {
+	return &subjects.Refusal{Code: 400, Reason: subjects.ReasonBadRequest, Message: err.Error()}
+}
+
+func (z *zone) moved(right, asked uint32) *subjects.Refusal {
+	m := z.d.bucketMap()
+	return &subjects.Refusal{Code: 421, Reason: subjects.ReasonMoved, Map: &m,
+		Message: fmt.Sprintf("the name belongs to bucket %d, not %d, of %d", right, asked, z.d.settings.Buckets)}
+}
+
+func lastToken(subject string) string { return subject[strings.LastIndexByte(subject, '.')+1:] }

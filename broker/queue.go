@@ -1,0 +1,138 @@
+package broker
+
+import (
+	"sync"
+
+	"github.com/opencluster/oclocks/subjects"
+)
+
+// maxPending is how many requests of one zone may wait for one shard; one more is refused with 503 overloaded.
+const maxPending = 64 << 10
+
+// maxPendingBytes bounds the size of their bodies likewise.
+const maxPendingBytes = 64 << 20
+
+// queue is what waits for one shard. Zones take turns, so that a flood in one zone delays another zone's request by at
+// most one request of each zone; within a zone, first come is first served.
+type queue struct {
+	mu    sync.Mutex
+	lanes map[*zone]*lane
+	turns []*lane       // lanes that have tasks, in the order of their turns
+	wake  chan struct{} // holds one token while there may be work
+}
+
+// lane is the FIFO of one zone (or of the daemon itself, zone nil), a ring buffer that shrinks when it runs empty.
+type lane struct {
+	ring  []*task
+	head  int
+	size  int
+	bytes int
+}
+
+func newQueue() *queue {
+	return &queue{lanes: make(map[*zone]*lane), wake: make(chan struct{}, 1)}
+}
+
+// put queues a task; false if the lane of its zone is full, and then the task is not queued.
+// The daemon's own tasks (zone nil) have no limit: there is a bounded number of them by construction.
+func (q *queue) put(t *task) bool {
+	q.mu.Lock()
+	l := q.lanes[t.zone]
+	if l == nil {
+		l = &lane{}
+		q.lanes[t.zone] = l
+	}
+	if t.zone != nil && (l.size >= maxPending || l.bytes+t.size > maxPendingBytes) {
+		q.mu.Unlock()
+		return false
+	}
+	l.push(t)
+	if l.size == 1 {
+		q.turns = append(q.turns, l)
+	}
+	q.mu.Unlock()
+	q.kick()
+	return true
+}
+
+// kick wakes the shard even if nothing was queued.
+func (q *queue) kick() {
+	select {
+	case q.wake <- struct{}{}:
+	default:
+	}
+}
+
+// take appends up to limit tasks to dst, one from each zone in turn. A list is the last of its batch, since it looks at
+// so much: other zones have their turn before the next one.
+func (q *queue) take(dst []*task, limit int) []*task {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for limit > 0 && len(q.turns) > 0 {
+		l := q.turns[0]
+		t := l.pop()
+		dst = append(dst, t)
+		limit--
+		if t.kind == taskEach && t.req.Op == subjects.OpList {
+			limit = 0
+		}
+		if len(q.turns) == 1 {
+			if l.size == 0 {
+				q.turns = q.turns[:0]
+			}
+			continue
+		}
+		copy(q.turns, q.turns[1:])
+		if l.size > 0 {
+			q.turns[len(q.turns)-1] = l
+		} else {
+			q.turns = q.turns[:len(q.turns)-1]
+		}
+	}
+	return dst
+}
+
+// drop forgets the lane of a zone that is gone. Its tasks have been taken by then or are answered by nobody.
+func (q *queue) drop(z *zone) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	l := q.lanes[z]
+	delete(q.lanes, z)
+	for i, turn := range q.turns {
+		if turn == l {
+			q.turns = append(q.turns[:i], q.turns[i+1:]...)
+			return
+		}
+	}
+}
+
+func (q *queue) empty() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.turns) == 0
+}
+
+func (l *lane) push(t *task) {
+	if l.size == len(l.ring) {
+		grown := make([]*task, max(16, 2*len(l.ring)))
+		for i := range l.size {
+			grown[i] = l.ring[(l.head+i)%len(l.ring)]
+		}
+		l.ring, l.head = grown, 0
+	}
+	l.ring[(l.head+l.size)%len(l.ring)] = t
+	l.size++
+	l.bytes += t.size
+}
+
+func (l *lane) pop() *task {
+	t := l.ring[l.head]
+	l.ring[l.head] = nil
+	l.head = (l.head + 1) % len(l.ring)
+	l.size--
+	l.bytes -= t.size
+	if l.size == 0 && len(l.ring) > 1024 {
+		l.ring, l.head = nil, 0
+	}
+	return t
+}

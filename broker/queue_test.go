@@ -1,0 +1,103 @@
+package broker
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/opencluster/oclocks/subjects"
+)
+
+// Against a model: within a zone the order is kept, and while several zones have tasks no zone is served twice before
+// each of the others was served once.
+func TestQueueIsFairBetweenZonesAndFIFOWithin(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		q := newQueue()
+		zones := []*zone{nil, {name: "a"}, {name: "b"}, {name: "c"}}
+		waiting := make(map[*zone][]*task)
+		t.Repeat(map[string]func(*rapid.T){
+			"put": func(t *rapid.T) {
+				z := rapid.SampledFrom(zones).Draw(t, "zone")
+				task := &task{zone: z}
+				if !q.put(task) {
+					t.Fatal("refused a task below the limit")
+				}
+				waiting[z] = append(waiting[z], task)
+			},
+			"take": func(t *rapid.T) {
+				limit := rapid.IntRange(1, 5).Draw(t, "limit")
+				total := 0
+				for _, w := range waiting {
+					total += len(w)
+				}
+				got := q.take(nil, limit)
+				if len(got) != min(limit, total) {
+					t.Fatalf("took %d of %d, limit %d", len(got), total, limit)
+				}
+				served := make(map[*zone]bool)
+				for _, task := range got {
+					if waiting[task.zone][0] != task {
+						t.Fatal("out of order within a zone")
+					}
+					if served[task.zone] {
+						for z, w := range waiting {
+							if len(w) > 0 && !served[z] {
+								t.Fatal("a zone was served twice while another waited")
+							}
+						}
+						clear(served)
+					}
+					waiting[task.zone] = waiting[task.zone][1:]
+					served[task.zone] = true
+				}
+			},
+		})
+	})
+}
+
+func TestQueueRefusesBeyondItsLimit(t *testing.T) {
+	q := newQueue()
+	z, other := &zone{name: "flood"}, &zone{name: "calm"}
+	for range maxPending {
+		if !q.put(&task{zone: z}) {
+			t.Fatal("refused below the limit")
+		}
+	}
+	if q.put(&task{zone: z}) {
+		t.Error("took more than the limit of one zone")
+	}
+	if !q.put(&task{zone: other}) || !q.put(&task{}) {
+		t.Error("the flood of one zone refused another zone, or the daemon")
+	}
+	if got := q.take(nil, 3); got[1].zone != other && got[2].zone != other {
+		t.Error("the calm zone waits behind the flood")
+	}
+}
+
+func TestQueueForgetsAZone(t *testing.T) {
+	q := newQueue()
+	z := &zone{name: "gone"}
+	q.put(&task{zone: z})
+	q.drop(z)
+	if got := q.take(nil, 1); len(got) != 0 || !q.empty() {
+		t.Errorf("a removed zone still has %d tasks", len(got))
+	}
+}
+
+// Lists look at so much that each ends its batch: what another zone asks meanwhile waits for one of them at the most.
+func TestAListEndsItsBatch(t *testing.T) {
+	q := newQueue()
+	z, other := &zone{name: "lists"}, &zone{name: "calm"}
+	list := func() *task { return &task{kind: taskEach, zone: z, req: subjects.Request{Op: subjects.OpList}} }
+	for range 3 {
+		q.put(list())
+	}
+	if got := q.take(nil, 256); len(got) != 1 {
+		t.Fatalf("a batch of %d lists", len(got))
+	}
+	q.put(&task{zone: other})
+	q.take(nil, 256)
+	if got := q.take(nil, 256); len(got) == 0 || got[0].zone != other {
+		t.Error("the other zone waits for more than one list")
+	}
+}

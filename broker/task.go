@@ -1,0 +1,44 @@
+package broker
+
+import (
+	"sync"
+
+	"github.com/opencluster/oclocks/bucket"
+	"github.com/opencluster/oclocks/subjects"
+)
+
+type taskKind uint8
+
+const (
+	taskOne  taskKind = iota // a request for one bucket
+	taskEach                 // a request for every bucket of the shard; gather collects
+	taskCall                 // the daemon's own work: call, between two batches
+)
+
+// task is one unit of a shard's work. Tasks of requests are pooled: the table keeps no reference to in or req.
+type task struct {
+	kind   taskKind
+	zone   *zone
+	bucket uint32
+	size   int // of the request's body, in bytes
+	in     bucket.Input
+	req    subjects.Request
+	gather *gather
+	call   func(s *shard)
+}
+
+var taskPool = sync.Pool{New: func() any { return new(task) }}
+
+func newTask(kind taskKind, z *zone) *task {
+	t := taskPool.Get().(*task)
+	t.kind, t.zone = kind, z
+	return t
+}
+
+func (t *task) free() {
+	if t.kind == taskCall {
+		return
+	}
+	*t = task{}
+	taskPool.Put(t)
+}

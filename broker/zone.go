@@ -1,0 +1,154 @@
+package broker
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/opencluster/oclocks/bucket"
+	"github.com/opencluster/oclocks/conf"
+	"github.com/opencluster/oclocks/subjects"
+)
+
+// inboxSize is how many messages of a zone may be on their way from its connection to its pump.
+const inboxSize = 8 << 10
+
+// queueGroup is the group of the broker's subscriptions: an overlap of two nodes while a bucket is handed over never
+// delivers a request twice.
+const queueGroup = "oclocks"
+
+// zone is one tenant on this node: its connection into its account, its pump and its counters.
+type zone struct {
+	d        *Daemon
+	name     string
+	conn     *nats.Conn
+	inbox    chan *nats.Msg
+	stats    serviceStats
+	settings atomic.Pointer[conf.Zone]
+
+	tokens   *tokens // pump only
+	sessions map[sessionKey]bucket.Session
+
+	incarnation uint64 // pump only: of the session that was opened last
+
+	holds, waiters, sessionCount atomic.Int64
+	usage                        []bucket.Usage // by bucket; each entry belongs to its bucket's shard
+
+	stopping atomic.Bool
+	quit     chan struct{}
+	quitOnce sync.Once
+	done     chan struct{}
+}
+
+type sessionKey struct{ user, token string }
+
+// newZone connects into the zone's account and starts the pump; nothing arrives before subscribe.
+func (d *Daemon) newZone(settings conf.Zone) (*zone, error) {
+	z := &zone{
+		d: d, name: settings.Name, inbox: make(chan *nats.Msg, inboxSize),
+		tokens: newTokens(d.secret, settings.Name), sessions: make(map[sessionKey]bucket.Session),
+		usage: make([]bucket.Usage, d.settings.Buckets), quit: make(chan struct{}), done: make(chan struct{}),
+	}
+	z.stats.started = time.Now().UTC()
+	z.configure(settings)
+	conn, err := d.nats.ConnectZone(settings.Name, nats.Name("oclocks "+d.node), nats.ErrorHandler(z.connError))
+	if err != nil {
+		return nil, fmt.Errorf("zone %s: connect into its account: %w", settings.Name, err)
+	}
+	z.conn = conn
+	go z.pump()
+	return z, nil
+}
+
+// subscribe asks for everything that this node answers in the zone: its buckets, the simple path in turn with the other
+// nodes, and what every node answers (keep-alives, the micro service).
+func (z *zone) subscribe() error {
+	for b := range z.d.settings.Buckets {
+		if err := z.listen(subjects.HotPattern(b), queueGroup); err != nil {
+			return err
+		}
+	}
+	for _, subject := range []string{"locks.*", "locks.*.*"} {
+		if err := z.listen(subject, queueGroup); err != nil {
+			return err
+		}
+	}
+	each := []string{subjects.SimplePattern(subjects.OpKeep), subjects.KeepNodePattern(z.d.node)}
+	for _, subject := range append(each, serviceSubjects(z.d.node)...) {
+		if err := z.listen(subject, ""); err != nil {
+			return err
+		}
+	}
+	if err := z.conn.FlushTimeout(natsTimeout); err != nil {
+		return fmt.Errorf("subscribe: %w", err)
+	}
+	return nil
+}
+
+func (z *zone) listen(subject, group string) error {
+	var sub *nats.Subscription
+	var err error
+	if group == "" {
+		sub, err = z.conn.ChanSubscribe(subject, z.inbox)
+	} else {
+		sub, err = z.conn.ChanQueueSubscribe(subject, group, z.inbox)
+	}
+	if err != nil {
+		return fmt.Errorf("subscribe to %s: %w", subject, err)
+	}
+	if err := sub.SetPendingLimits(-1, -1); err != nil && sub.Type() != nats.ChanSubscription {
+		return fmt.Errorf("subscribe to %s: %w", subject, err)
+	}
+	return nil
+}
+
+// connError is told of what goes wrong on the zone's connection; a slow consumer is the pump's channel being full.
+func (z *zone) connError(_ *nats.Conn, sub *nats.Subscription, err error) {
+	subject := ""
+	if sub != nil {
+		subject = sub.Subject
+	}
+	z.d.metrics.dropped.Inc()
+	z.d.log.Warn("the zone's connection", "zone", z.name, "subject", subject, "error", err)
+}
+
+// configure takes over settings; requests already queued are judged by the new quota.
+func (z *zone) configure(settings conf.Zone) {
+	settings.Quota = settings.Quota.WithDefaults()
+	z.settings.Store(&settings)
+}
+
+// full tells which of the zone's quotas are used up.
+func (z *zone) full() (holds, waiters, sessions bool) {
+	q := &z.settings.Load().Quota
+	return z.holds.Load() >= int64(q.Holds), z.waiters.Load() >= int64(q.Waiters),
+		z.sessionCount.Load() >= int64(q.Sessions)
+}
+
+// count takes in what the zone has in a bucket now. Only that bucket's shard calls it for that bucket.
+func (z *zone) count(number uint32, now bucket.Usage) {
+	before := &z.usage[number]
+	z.holds.Add(int64(now.Holds - before.Holds))
+	z.waiters.Add(int64(now.Waiters - before.Waiters))
+	z.sessionCount.Add(int64(now.Sessions - before.Sessions))
+	*before = now
+}
+
+// private says whether the zone's users have inboxes that nobody else may listen to.
+func (z *zone) private() bool {
+	s := z.settings.Load()
+	return !s.Open && !s.SharedInboxes
+}
+
+// stop ends the pump and closes the connection; what was published before is sent first.
+func (z *zone) stop() {
+	z.quitOnce.Do(func() { close(z.quit) })
+	<-z.done
+	if err := z.conn.FlushTimeout(natsTimeout); err != nil {
+		z.d.log.Debug("flush the zone's connection", "zone", z.name, "error", err)
+	}
+	z.conn.Close()
+}

@@ -1,0 +1,174 @@
+package chain
+
+import "slices"
+
+// Receive takes a message. from is the node that sent it, as the network proves it. ErrMisdirected comes back for what does
+// not belong here at all; everything else that is late, double or out of place is dealt with.
+func (r *Replica) Receive(from uint64, m Message) error {
+	if m.Bucket != r.cfg.Bucket || from == 0 || m.From.Node != from || m.To.Node != r.state.Self.Node {
+		return ErrMisdirected
+	}
+	if m.Epoch > r.view.Epoch {
+		r.heard = max(r.heard, m.Epoch) // nothing is done under the old view any more
+		return nil
+	}
+	if m.To != r.state.Self || m.Kind == Stale {
+		return nil
+	}
+	if m.Epoch < r.view.Epoch {
+		r.send(m.From, Message{Kind: Stale})
+		return nil
+	}
+	if !r.open() {
+		return nil
+	}
+	switch m.Kind {
+	case Append:
+		r.onAppend(&m)
+	case Ack:
+		r.onAck(&m)
+	case Ask:
+		if m.From == r.up.peer {
+			r.up.hello, r.up.heardAt = true, r.now
+		}
+	case Hello:
+		r.onHello(&m)
+	case Chunk:
+		r.onChunk(&m)
+	case ChunkAck:
+		r.onChunkAck(&m)
+	case Join:
+		r.onJoin(&m)
+	case Redirect:
+		r.onRedirect(&m)
+	case Welcome:
+		r.onWelcome(&m)
+	case Leave:
+		r.onLeave(&m)
+	}
+	return nil
+}
+
+// Tick tells the time, boot-time clock in nanoseconds. It must be called at least twice in Limits.Resend; a time before
+// one that was told already counts as that one.
+func (r *Replica) Tick(now int64) {
+	r.now = max(r.now, now)
+	r.replan = true
+	u := &r.up
+	if u.peer != (Member{}) && !u.matched && r.now-u.helloAt >= r.lim.Resend {
+		u.hello = true
+	}
+	if u.doubt > 0 && r.now-u.askedAt >= r.lim.Resend {
+		u.again++
+		u.ack, u.askedAt = true, r.now
+	}
+	if l := r.down; l != nil {
+		if l.joins && r.now-l.heardAt >= r.lim.Drop {
+			r.down = nil
+		} else {
+			r.repeat(l)
+		}
+	}
+	if r.lead != nil {
+		last := r.log.last().Seq
+		for i := range r.lead.peers {
+			if p := &r.lead.peers[i]; p.Seq >= last || !r.leased() {
+				p.movedAt = r.now
+			}
+		}
+	}
+	if r.proposal != nil && r.now-r.proposedAt >= r.lim.Resend {
+		r.ask()
+	}
+	r.seek()
+	r.askToLeave()
+}
+
+// Ready gives what is to be done. Call it after as many inputs as were there: everything that is pending for one link goes
+// into one message.
+func (r *Replica) Ready(now int64) Output {
+	r.now = max(r.now, now)
+	r.confirm()
+	r.plan()
+	r.downward()
+	r.upward()
+	out := r.out
+	r.out = Output{}
+
+	last := r.log.last().Seq
+	if r.unstored > 0 {
+		out.Append = slices.Clone(r.log.between(last-uint64(r.unstored), last))
+		r.unstored = 0
+	}
+	until := min(r.confirmed, last)
+	if r.lead != nil {
+		until = r.delivered
+		if !r.lead.announced && r.acting() {
+			r.lead.announced = true
+			out.Promoted = r.lead.since
+			until = last
+		}
+	}
+	if until > r.delivered {
+		out.Deliver = slices.Clone(r.log.between(r.delivered, until))
+		r.delivered = until
+	}
+	out.Acting, out.Confirmed = r.acting(), r.confirmed
+	if r.lead != nil {
+		out.Tail = r.tail()
+		out.Recovering = r.lead.recover
+	}
+	if r.heard > r.view.Epoch {
+		out.Behind = r.heard
+	}
+	r.compact()
+	return out
+}
+
+// compact forgets changes that nobody is known to need.
+func (r *Replica) compact() {
+	end := min(r.confirmed, r.delivered)
+	wanted := end // by the copy after this one: everything from here on
+	if l := r.down; l != nil {
+		switch l.state {
+		case streaming:
+			wanted = l.acked
+		case copying:
+			if l.snap.taken {
+				wanted = l.snap.point.Seq
+			}
+		case asking:
+			wanted = 0
+		}
+	}
+	count, bytes, seq := len(r.log.changes), r.log.bytes, r.log.base.Seq
+	for seq < end {
+		fits := count <= r.lim.Keep && bytes <= r.lim.KeepBytes
+		queues := count <= r.lim.Queue && bytes <= r.lim.QueueBytes
+		if fits || queues && seq >= wanted {
+			break
+		}
+		bytes -= len(r.log.changes[seq-r.log.base.Seq].Data)
+		count--
+		seq++
+	}
+	r.log.compact(seq)
+}
+
+// Proposable says with which error Propose would refuse any change now, nil if it would take one.
+func (r *Replica) Proposable() error {
+	last := r.log.last().Seq
+	switch {
+	case r.lead == nil || !r.lead.announced || !r.open():
+		return ErrNotPrimary
+	case !r.leased():
+		return ErrNoLease
+	case r.lead.yielding:
+		return ErrHandOver
+	case last == r.lead.floor: // the change that ends a takeover must always get in
+		return nil
+	case last-r.confirmed >= uint64(r.lim.Pending) || r.lead.pending >= r.lim.PendingBytes:
+		return ErrFull
+	}
+	return nil
+}

@@ -1,0 +1,42 @@
+// Package bucket is the lock table of one bucket: a pure state machine.
+//
+// Same state and same input give the same output: the package performs no I/O, reads no clock, starts no goroutine,
+// draws no random number, and no map order leaks into what it returns. Time (boot-time clock and wall clock), random
+// unlock keys, the hash of the index and the caller's proven identity are inputs.
+//
+// # What a caller must do, in this order
+//
+//  1. Feed inputs one at a time with [Table.Step]. Its output has at most one change and any number of effects.
+//  2. Hand the change on to whatever makes it durable (journal, chain), in the order of the sequence numbers.
+//  3. Carry out the effects of a Step only after the change with the sequence number Output.Seq, and every change before
+//     it, is confirmed. A step without a change has effects too (a refusal, a query's answer): they tell about the state
+//     after Output.Seq and wait for it just the same. So does the answer of [Table.Keep] and of [Table.List].
+//  4. When [Table.Next] is due, feed a Tick; it carries out one due timer for each Step, so feed it until nothing is due.
+//  5. Throw the table away when [Table.Err] says so.
+//
+// A replica is fed with [Table.Apply] instead and never with Step: it has no timers and ends nothing by itself. Apply
+// returns the same effects that the primary's Step had, so that a successor can answer again. [Table.Promote] makes a
+// replica (or a table restored from disk) the primary: the term rises and every lease, limit and wait starts anew.
+//
+// The rules (who is granted when, what ends a session) are in ARCHITECTURE.md, "Decisions about the lock table".
+//
+// # Decide, then apply
+//
+// Step looks at the state and writes what it decides as explicit ops into a change: grant, enqueue, end a hold, admit a
+// waiter. Each op is applied at once by the same function that applies it on a replica. What depends on a clock is in an op
+// as a result, or is soft: deadlines, the last keep-alive, what a closed connection has begun. Soft state is the
+// primary's own and is marked so; it is in no change and in no snapshot.
+//
+// # Reading order
+//
+//   - api.go, table.go: what goes in and comes out, the table and its cursor
+//   - records.go: locks, holds, waiters, requests
+//   - step.go, change.go, apply.go, body.go: from input to change; coder.go is the binary form
+//   - acquire.go, queue.go, wait.go, hold.go, release.go: a lock's life; queue.go has the rule of who is next
+//   - session.go, keep.go, sessionend.go: a session's life in this bucket
+//   - requests.go, cancel.go: at most once
+//   - force.go, query.go, list.go: the other operations; refuse.go and why.go are the words of refusals
+//   - timers.go, promote.go: what time does; token.go
+//   - snapshot.go, restore.go, describe.go
+//   - slab.go, index.go, wheel.go, ordered.go, intern.go, zone.go: where ten million locks are kept
+package bucket

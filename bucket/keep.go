@@ -1,0 +1,135 @@
+package bucket
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/opencluster/oclocks/subjects"
+)
+
+// Keep restarts the lease of a session in this bucket. It is not a Step, since it changes nothing that is replicated and
+// has no effects: the edge adds up what its buckets say and answers once.
+//
+// count and hash are those of the session's holds here: all of them but forced ones, hash being the XOR of
+// subjects.TokenHash of their tokens. known says whether the bucket knows the session at all; who is not known to any
+// bucket has nothing. refusal is what to answer instead: the session has ended here, was superseded, or must be opened
+// again because its connection was closed. An old token must not keep anything alive then: its client would trust what
+// ends with the grace.
+func (t *Table) Keep(now Now, zone string, s Session, beat uint64) (
+	count int, hash uint64, known bool, refusal *subjects.Refusal,
+) {
+	if !t.primary || t.broken != nil {
+		return 0, 0, false, nil
+	}
+	t.now.Boot = max(t.now.Boot, now.Boot)
+	t.atZone(zone)
+	sid, have := t.sessionOf(s.ID)
+	t.at = cursor{}
+	if have == nil {
+		return 0, 0, false, nil
+	}
+	if refusal = have.over(s.Incarnation); refusal != nil {
+		return 0, 0, true, refusal
+	}
+	if have.state == sessionDormant {
+		return have.count, have.hash, true, nil
+	}
+	if have.parted && s.Incarnation == have.latest() {
+		return 0, 0, true, reopen()
+	}
+	t.hearOf(sid, &s)
+	have.beat = max(have.beat, beat)
+	t.touch(sid)
+	return have.count, have.hash, true, nil
+}
+
+// comeBack takes back what the close of its connection has begun for a session.
+func (t *Table) comeBack(sid uint32) {
+	s := t.sessions.at(sid)
+	if !s.parted {
+		return
+	}
+	s.parted = false
+	for id := s.holds.first; id != 0; id = t.holds.at(id).snext {
+		if h := t.holds.at(id); h.more != nil && h.more.parted != never {
+			h.more.parted = never
+			t.wheel.set(timerOf(holdTimer, id))
+		}
+	}
+	for id := s.waits.first; id != 0; id = t.waiters.at(id).snext {
+		t.waiters.at(id).parted = never
+		t.wheel.set(timerOf(waiterTimer, id))
+	}
+}
+
+// disconnect begins the grace of everything that lives on a connection.
+func (t *Table) disconnect(in *Input) {
+	t.atZone(in.Zone)
+	if t.at.zone == nil || in.Conn == (Conn{}) {
+		return
+	}
+	var sids []uint32
+	for sid := t.at.zone.conns[in.Conn]; sid != 0; sid = t.sessions.at(sid).cnext {
+		sids = append(sids, sid)
+	}
+	slices.SortFunc(sids, func(a, b uint32) int { return strings.Compare(t.sessions.at(a).id, t.sessions.at(b).id) })
+	// All of them first, since a lock may go from one session of the connection to another.
+	for _, sid := range sids {
+		t.part(sid)
+	}
+	for _, sid := range sids {
+		t.endWithoutGrace(sid)
+	}
+}
+
+// part starts the grace of a session's connection holds, and a last lease for its waiters.
+func (t *Table) part(sid uint32) {
+	s := t.sessions.at(sid)
+	if s.state != sessionLive || s.newer != nil {
+		return
+	}
+	s.parted = true
+	for id := s.holds.first; id != 0; id = t.holds.at(id).snext {
+		t.partHold(id, s)
+	}
+	for id := s.waits.first; id != 0; id = t.waiters.at(id).snext {
+		w := t.waiters.at(id)
+		w.parted = min(w.parted, t.after(s.lease))
+		t.wheel.set(timerOf(waiterTimer, id))
+	}
+}
+
+func (t *Table) partHold(id uint32, s *session) {
+	h := t.holds.at(id)
+	if h.kind() != subjects.Connection {
+		return
+	}
+	more := h.extra()
+	more.parted = min(more.parted, t.after(h.grace(s)))
+	t.wheel.set(timerOf(holdTimer, id))
+}
+
+// grace is how long a hold of the session survives a closed connection.
+func (h *hold) grace(s *session) time.Duration {
+	if h.is(holdGrace) {
+		return h.more.grace
+	}
+	return s.lease
+}
+
+// maxDisconnect is how large the change of one closed connection may become, in bytes; the timers end the rest at once.
+const maxDisconnect = 512 << 10
+
+// endWithoutGrace ends what a closed connection ends at once.
+func (t *Table) endWithoutGrace(sid uint32) {
+	s := t.sessions.at(sid)
+	for id := s.holds.first; id != 0 && len(t.out.Change) < maxDisconnect; {
+		h := t.holds.at(id)
+		next := h.snext
+		if h.more != nil && h.more.parted <= t.now.Boot {
+			t.endHold(id, whyDisconnected)
+		}
+		id = next
+	}
+}

@@ -1,0 +1,75 @@
+package bucket
+
+import "github.com/opencluster/oclocks/subjects"
+
+// How much of one lock a record tells: the rest is only counted, so that an answer fits into a message.
+const (
+	recordHolders = 256
+	recordWaiters = 256
+	recordBytes   = 256 << 10
+)
+
+func (t *Table) query(c *call) {
+	rec := subjects.Record{Name: t.at.name}
+	if t.at.lock != 0 {
+		rec = t.record(t.at.lock, recordHolders, recordWaiters)
+	}
+	t.reply(c, &rec)
+}
+
+// record tells of a lock what everybody in its zone may know: never a key.
+func (t *Table) record(id uint32, holders, waiters int) subjects.Record {
+	l := t.locks.at(id)
+	rec := subjects.Record{Name: l.name, Held: l.hold != 0}
+	if rec.Held {
+		rec.Mode = l.mode
+	}
+	size := len(l.name)
+	for id := l.hold; id != 0 && len(rec.Holders) < holders && size < recordBytes; id = t.holds.at(id).next {
+		rec.Holders = append(rec.Holders, t.holder(id, &size))
+	}
+	if l.more == nil {
+		return rec
+	}
+	rec.More = l.more.holders - len(rec.Holders)
+	rec.Waiting = l.more.waiting
+	rec.Slots = l.more.slots
+	for id := l.more.first; id != 0 && len(rec.Queue) < waiters && size < recordBytes; id = t.waiters.at(id).next {
+		w := t.waiters.at(id)
+		size += len(w.holder) + len(w.user) + 128
+		rec.Queue = append(rec.Queue, subjects.Waiter{
+			Ticket: w.ticket, Holder: w.holder, User: w.user, Session: w.want.session, Mode: w.mode, Take: w.take, Since: w.since,
+		})
+	}
+	return rec
+}
+
+func (t *Table) holder(id uint32, size *int) subjects.Holder {
+	h := t.holds.at(id)
+	told := subjects.Holder{
+		User: t.users.name(h.user), Session: t.sessionName(h.session), Token: h.token, Since: h.since, TTL: h.ttl,
+		Take: h.take(), Kind: h.kind(), Forced: h.is(holdForced),
+	}
+	if h.more != nil {
+		told.Holder, told.Data = h.more.holder, h.more.data
+	}
+	*size += len(told.Holder) + len(told.User) + len(told.Data) + 192
+	return told
+}
+
+// check tells a resource whether a fencing token is still one of a holder's, and which tokens are.
+func (t *Table) check(c *call) {
+	l := t.lock()
+	if l == nil || l.hold == 0 {
+		last := t.lastToken(t.at.zone)
+		t.reply(c, &subjects.Checked{Newest: last, Oldest: last + 1})
+		return
+	}
+	newest := l.hold
+	if l.more != nil && l.more.last != 0 {
+		newest = l.more.last
+	}
+	t.reply(c, &subjects.Checked{
+		Current: t.holdByToken(c.req.Token) != 0, Newest: t.holds.at(newest).token, Oldest: t.holds.at(l.hold).token,
+	})
+}

@@ -1,0 +1,259 @@
+package bucket
+
+import (
+	"time"
+
+	"github.com/opencluster/oclocks/subjects"
+)
+
+// session is what a bucket knows of a session: from the first request of its that changes something here, until it is
+// silent and has nothing, or until the tombstone of its end is old enough.
+type session struct {
+	id           string
+	user         string
+	zone         uint32
+	incarnation  uint64
+	lease        time.Duration
+	conn         Conn
+	cnext, cprev uint32 // sessions of the same connection
+	state        sessionState
+	why          why    // of an ended one
+	released     uint64 // of a closed one: how many holds that ended
+
+	done     uint64 // the client awaits no reply to a request below it
+	forgot   uint64 // the highest number whose outcome was forgotten in spite of that
+	window   window
+	finished list // remembered requests, the oldest outcome first
+	outcomes int  // how many
+
+	holds, waits list
+	bound        int // connection holds
+	statics      int // static holds
+	waiting      int
+	weight       int    // bytes that the end of all of them may take in a change, see maxSessionWeight
+	count        int    // holds that a keep-alive is told of: all but forced ones
+	hash         uint64 // XOR of their tokens' hashes
+
+	// Soft.
+	deadline int64
+	parted   bool // its connection was closed and it has not come back
+	beat     uint64
+	newer    *Session // a keep-alive has told of an incarnation that is not replicated yet
+	armed    int64    // for when the timer is set
+	timer    node
+}
+
+type sessionState uint8
+
+const (
+	sessionLive    sessionState = iota + 1
+	sessionEndedBy              // why says by what; later requests are refused
+	sessionDormant              // forgotten but for the static holds that name it
+)
+
+const (
+	requestKeep = 2 * time.Minute // how long an outcome is remembered that nobody said to have got
+	// maxSessionWeight is how much one session may hold and wait for in a bucket: all of it ends in one change, which must
+	// fit into the journal's largest record with the grants that follow.
+	maxSessionWeight = 32 << 20
+	// maxOutcomes is how many outcomes are remembered for a session in a bucket; the oldest go.
+	maxOutcomes = 65_536
+)
+
+// tombstoneKeep is how long the end of a session is remembered.
+func (s *session) tombstoneKeep() time.Duration { return max(requestKeep, 2*s.lease) }
+
+// idleKeep is how long a silent session is remembered that has nothing.
+func (s *session) idleKeep() time.Duration { return max(requestKeep, s.lease) }
+
+// latest is the highest incarnation that was seen.
+func (s *session) latest() uint64 {
+	if s.newer != nil {
+		return s.newer.Incarnation
+	}
+	return s.incarnation
+}
+
+// sessionOf finds a session of the cursor's zone.
+func (t *Table) sessionOf(id string) (uint32, *session) {
+	if t.at.zone == nil || id == "" {
+		return 0, nil
+	}
+	sid := t.at.zone.sessions[id]
+	if sid == 0 {
+		return 0, nil
+	}
+	return sid, t.sessions.at(sid)
+}
+
+// admitSession finds the caller's session and restarts its lease, or tells that it is over.
+func (t *Table) admitSession(c *call) *subjects.Refusal {
+	sid, s := t.sessionOf(c.in.Session.ID)
+	if s == nil {
+		return nil
+	}
+	if s.user != c.in.User {
+		return &subjects.Refusal{Code: 403, Reason: subjects.ReasonDenied, Field: "session",
+			Message: "the session is another user's"}
+	}
+	if refusal := s.over(c.in.Session.Incarnation); refusal != nil {
+		if s.why == whyClosed && c.req.Op == subjects.OpSessionClose {
+			c.session = sid
+			return nil // repeatable
+		}
+		return refusal
+	}
+	c.session = sid
+	if s.state == sessionLive {
+		t.hearOf(sid, &c.in.Session)
+		t.touch(sid)
+	}
+	return nil
+}
+
+// hearOf takes note of an incarnation that is newer than any before. The next change tells the replicas of it, or the next
+// tick; its connection counts from then on.
+func (t *Table) hearOf(sid uint32, session *Session) {
+	s := t.sessions.at(sid)
+	if session.Incarnation <= s.latest() {
+		return
+	}
+	newer := *session
+	s.newer, s.beat = &newer, 0
+	t.comeBack(sid)
+}
+
+// over is what an incarnation of the session is told that may not act any more; nil if it may.
+func (s *session) over(incarnation uint64) *subjects.Refusal {
+	if s.state == sessionEndedBy {
+		return sessionEnded(s.why)
+	}
+	if incarnation < s.latest() {
+		return sessionEnded(whySuperseded)
+	}
+	return nil
+}
+
+// touch restarts the lease of a session in this bucket. One that has become shorter does not shorten what an earlier
+// incarnation may still trust.
+func (t *Table) touch(sid uint32) {
+	s := t.sessions.at(sid)
+	s.deadline = max(s.deadline, t.after(s.lease))
+	t.armSession(sid)
+}
+
+// armSession sets the timer of a session if it must come earlier than it is set; a later one sets itself, see wheel.
+func (t *Table) armSession(sid uint32) {
+	if t.primary && t.sessionDue(t.sessions.at(sid)) < t.sessions.at(sid).armed {
+		t.wheel.set(timerOf(sessionTimer, sid))
+	}
+}
+
+// introduce tells, at the beginning of a change, what the change's request says about its session: a new one, a newer
+// incarnation, replies that are awaited no more.
+func (t *Table) introduce(c *call) {
+	c.session = t.see(c.in.User, &c.in.Session)
+	s := t.sessions.at(c.session)
+	if c.req.Done > s.done && c.req.Op != subjects.OpCancel {
+		o := op{code: opDone, number: c.req.Done}
+		o.session = s.id
+		t.do(&o)
+	}
+	if c.request.op != subjects.OpNone && s.outcomes >= maxOutcomes {
+		o := op{code: opForget, number: uint64(s.outcomes - maxOutcomes + 1)}
+		o.session = s.id
+		t.do(&o)
+	}
+}
+
+// willForget is the highest number whose outcome a session must forget to make room for the call's: see introduce.
+func (t *Table) willForget(c *call, s *session) (number uint64) {
+	excess := s.outcomes - maxOutcomes + 1
+	for id := s.finished.first; id != 0 && excess > 0; id = t.entries.at(id).next {
+		if e := t.entries.at(id); e.number >= c.req.Done {
+			number = max(number, e.number)
+		}
+		excess--
+	}
+	return number
+}
+
+// see enters a session, or a newer incarnation of it, unless it is known so already. It returns its number.
+func (t *Table) see(user string, session *Session) uint32 {
+	sid, s := t.sessionOf(session.ID)
+	if s == nil || s.state == sessionDormant || s.incarnation < session.Incarnation {
+		o := op{code: opSeen, span: min(max(session.Lease, time.Millisecond), t.cfg.Limits.MaxLease)}
+		o.session, o.user = session.ID, user
+		o.incarnation, o.conn = session.Incarnation, session.Conn
+		t.do(&o)
+		sid, _ = t.sessionOf(session.ID)
+	}
+	return sid
+}
+
+func (t *Table) applySeen(o *op) bool {
+	z := t.at.zone
+	if z == nil || o.session == "" || o.span <= 0 {
+		return false
+	}
+	sid, s := t.sessionOf(o.session)
+	switch {
+	case s == nil:
+		sid, s = t.sessions.take()
+		*s = session{id: o.session, user: o.user, zone: z.id, armed: never}
+		z.sessions[s.id] = sid
+	case s.state == sessionEndedBy, o.incarnation < s.incarnation, s.user != o.user,
+		o.incarnation == s.incarnation && s.state != sessionDormant:
+		return false
+	}
+	if s.state != sessionLive {
+		s.state = sessionLive
+		z.live++
+	}
+	t.leaveConn(sid)
+	s.incarnation, s.lease, s.conn = o.incarnation, o.span, o.conn
+	t.joinConn(sid)
+	if t.primary {
+		if s.newer == nil {
+			s.beat = 0
+		}
+		s.newer = nil
+		t.comeBack(sid)
+		t.touch(sid)
+	}
+	return true
+}
+
+// joinConn enters a session under its connection.
+func (t *Table) joinConn(sid uint32) {
+	s := t.sessions.at(sid)
+	if s.conn == (Conn{}) {
+		return
+	}
+	conns := t.zones[s.zone].conns
+	s.cnext, s.cprev = conns[s.conn], 0
+	if s.cnext != 0 {
+		t.sessions.at(s.cnext).cprev = sid
+	}
+	conns[s.conn] = sid
+}
+
+func (t *Table) leaveConn(sid uint32) {
+	s := t.sessions.at(sid)
+	if s.conn == (Conn{}) {
+		return
+	}
+	conns := t.zones[s.zone].conns
+	switch {
+	case s.cprev != 0:
+		t.sessions.at(s.cprev).cnext = s.cnext
+	case s.cnext != 0:
+		conns[s.conn] = s.cnext
+	default:
+		delete(conns, s.conn)
+	}
+	if s.cnext != 0 {
+		t.sessions.at(s.cnext).cprev = s.cprev
+	}
+	s.cnext, s.cprev, s.conn = 0, 0, Conn{}
+}

@@ -1,0 +1,136 @@
+package bucket
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/opencluster/oclocks/subjects"
+)
+
+// solo is a primary alone, without the checks of a world, which cost too much where thousands of requests are made.
+type solo struct {
+	*Table
+	t   *testing.T
+	now Now
+	out Output
+}
+
+func newSolo(t *testing.T, cfg Config, recoverUntil int64) *solo {
+	s := &solo{Table: New(cfg), t: t, now: Now{Boot: int64(time.Hour), Wall: 1 << 40}}
+	if err := s.Promote(s.now, Term{Epoch: 1, Term: 1}, recoverUntil, &s.out); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func (s *solo) feed(in *Input) []Effect {
+	s.t.Helper()
+	s.out.Effects = nil
+	s.Step(s.now, in, &s.out)
+	if err := s.Err(); err != nil {
+		s.t.Fatal(err)
+	}
+	return s.out.Effects
+}
+
+func (s *solo) ask(session string, req subjects.Request) []Effect {
+	s.t.Helper()
+	in := &Input{Kind: Request, Zone: "z", User: "u", Reply: "_INBOX.r", Req: &req, Key: 7}
+	if session != "" {
+		in.Session = Session{ID: session, Incarnation: 1, Lease: 10 * time.Second}
+	}
+	return s.feed(in)
+}
+
+// A session that waits for a lock which it holds itself, far back among very many, ends with all the table has.
+func TestSessionEndsWithTheWholeTable(t *testing.T) {
+	s := newSolo(t, Config{}, 0)
+	const n = 1100 // more than a chunk of locks
+	for i := range n {
+		s.ask("s", subjects.Request{Op: subjects.OpAcquire, Name: fmt.Sprintf("n%d", i)})
+	}
+	s.ask("s", subjects.Request{Op: subjects.OpAcquire, Name: fmt.Sprintf("n%d", n-1), Wait: time.Minute})
+	s.ask("s", subjects.Request{Op: subjects.OpSessionClose})
+	if got := s.Usage("z"); got != (Usage{}) {
+		t.Fatalf("left: %+v", got)
+	}
+}
+
+// A stop takes all waiters from very many locks that nobody holds.
+func TestStopEmptiesTheWholeTable(t *testing.T) {
+	s := newSolo(t, Config{}, int64(2*time.Hour))
+	for i := range 1100 {
+		s.ask("", subjects.Request{Op: subjects.OpAcquire, Name: fmt.Sprintf("n%d", i), Wait: time.Minute})
+	}
+	s.feed(&Input{Kind: Stop})
+	if got := s.Usage("z"); got != (Usage{}) {
+		t.Fatalf("left: %+v", got)
+	}
+}
+
+// Numbers need not rise: one that is below those of outcomes which make room for it cannot be remembered and is refused.
+func TestNumberBelowWhatIsForgottenForIt(t *testing.T) {
+	s := newSolo(t, Config{}, 0)
+	for i := range maxOutcomes + 10 {
+		s.ask("s", subjects.Request{Op: subjects.OpRelease, Name: "n", Key: 1, Number: uint64(1_000_000 + i)})
+	}
+	e := s.ask("s", subjects.Request{Op: subjects.OpAcquire, Name: "n", Number: 5})
+	if len(e) != 1 {
+		t.Fatalf("effects: %s", drawEffects(e))
+	}
+	if r, ok := e[0].Body.(*subjects.Refusal); !ok || r.Code != 400 {
+		t.Fatalf("answer: %s", drawEffects(e))
+	}
+}
+
+// Cancelled requests that were never seen are remembered too, and count as outcomes.
+func TestCancelsOfASessionAreLimited(t *testing.T) {
+	s := newSolo(t, Config{}, 0)
+	for i := range maxOutcomes {
+		s.ask("s", subjects.Request{Op: subjects.OpCancel, Name: "n", Number: uint64(1 + i)})
+	}
+	e := s.ask("s", subjects.Request{Op: subjects.OpCancel, Name: "n", Number: maxOutcomes + 1})
+	if r, ok := e[0].Body.(*subjects.Refusal); !ok || r.Code != 429 {
+		t.Fatalf("answer: %s", drawEffects(e))
+	}
+}
+
+// A short wait is over when it says, not after a second.
+func TestShortWait(t *testing.T) {
+	s := newSolo(t, Config{}, 0)
+	s.ask("", subjects.Request{Op: subjects.OpAcquire, Name: "n"})
+	s.ask("", subjects.Request{Op: subjects.OpAcquire, Name: "n", Wait: 50 * time.Millisecond})
+	s.now.Boot += int64(51 * time.Millisecond)
+	e := s.feed(&Input{Kind: Tick})
+	if len(e) != 1 {
+		t.Fatalf("effects after the wait: %s", drawEffects(e))
+	}
+	if r, ok := e[0].Body.(*subjects.Refusal); !ok || r.Code != 408 {
+		t.Fatalf("answer: %s", drawEffects(e))
+	}
+}
+
+// A grant that is told again after a renew for a shorter time promises no more than the hold has.
+func TestGrantToldAgainAfterAShorterRenew(t *testing.T) {
+	s := newSolo(t, Config{}, 0)
+	acquire := subjects.Request{Op: subjects.OpAcquire, Name: "n", RequestID: "a", TTL: time.Minute, Has: subjects.HasTTL}
+	s.ask("", acquire)
+	s.ask("", subjects.Request{Op: subjects.OpRenew, Name: "n", Key: 7, TTL: time.Second, Has: subjects.HasTTL})
+	e := s.ask("", acquire)
+	g, ok := e[0].Body.(*subjects.Grant)
+	if !ok || g.TTL != time.Second || g.Lease != time.Second {
+		t.Fatalf("answer: %s", drawEffects(e))
+	}
+}
+
+// A wall clock that is centuries off makes no change that cannot be read again.
+func TestWallClockFarOff(t *testing.T) {
+	w := newWorld(t, Config{})
+	w.now.Wall = -1
+	acquire := subjects.Request{Op: subjects.OpAcquire, Name: "n"}
+	w.step(&Input{Kind: Request, Zone: "z", User: "u", Reply: "_INBOX.r", Req: &acquire, Key: 7})
+	w.now.Wall = 1 << 50
+	release := subjects.Request{Op: subjects.OpRelease, Name: "n", Key: 7}
+	w.step(&Input{Kind: Request, Zone: "z", User: "u", Reply: "_INBOX.r", Req: &release})
+}

@@ -1,0 +1,285 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/opencluster/oclocks/client/internal/machine"
+	"github.com/opencluster/oclocks/internal/boottime"
+	"github.com/opencluster/oclocks/subjects"
+)
+
+// Client is a connection to the broker, with at most one session. Its methods may be called from several goroutines.
+//
+// What is to be done is decided by package machine, under mu. Around it are the callback of the reply inbox, and two
+// goroutines: the loop, which has the timer and sees the connection break and come back, and the sender, which publishes.
+// They are two because a publish blocks on a connection that stands still, and the end of a lock's trust must not wait for
+// that.
+type Client struct {
+	nc    *nats.Conn
+	own   bool // nc is closed with the client
+	user  string
+	inbox string // prefix of the reply subjects, with the last dot
+	opts  options
+
+	sub      *nats.Subscription // of the inbox
+	statuses chan nats.Status
+	timer    *boottime.Timer
+	wake     chan struct{} // the queue is not empty
+	quit     chan struct{} // closed to end the goroutines
+	quitOnce sync.Once
+	running  sync.WaitGroup
+
+	mu        sync.Mutex
+	m         *machine.Machine
+	queue     []outgoing
+	armed     int64         // when the timer rings
+	idle      chan struct{} // closed when a closed machine has nothing under way
+	connected bool          // as the machine knows it
+	conn      machine.Conn  // the newest connection
+	broken    bool          // the connection is closed for ever
+}
+
+// outgoing is something for the sender: a message, or the subject of a session's events to subscribe to.
+type outgoing struct {
+	subject string
+	reply   string
+	body    []byte
+	events  bool
+}
+
+func newClient(nc *nats.Conn, own bool, user string, o options) *Client {
+	return &Client{
+		nc: nc, own: own, user: user, inbox: newInbox(user), opts: o, timer: boottime.NewTimer(),
+		wake: make(chan struct{}, 1), quit: make(chan struct{}), idle: make(chan struct{}), armed: machine.Never,
+	}
+}
+
+// start begins to listen.
+func (c *Client) start(cfg machine.Config) error {
+	c.m, c.conn, c.connected = machine.New(cfg), cfg.Conn, true
+	var err error
+	if c.sub, err = c.nc.Subscribe(c.inbox+"*", c.receive); err != nil {
+		c.timer.Close()
+		return fmt.Errorf("subscribe to the inbox: %w", err)
+	}
+	if c.own {
+		c.nc.SetErrorHandler(c.asyncError(c.nc.ErrorHandler()))
+	}
+	c.statuses = c.nc.StatusChanged()
+	c.running.Add(2)
+	go c.loop()
+	go c.send()
+	return nil
+}
+
+// stop ends the goroutines and, if it is ours, the connection.
+func (c *Client) stop() {
+	c.quitOnce.Do(func() {
+		close(c.quit)
+		c.running.Wait()
+		c.do(func(now int64) { c.m.Break(now, ErrClosed) })
+		c.timer.Close()
+		c.nc.RemoveStatusListener(c.statuses)
+		if c.own {
+			c.nc.Close()
+			return
+		}
+		if err := c.sub.Unsubscribe(); err != nil && !errors.Is(err, nats.ErrConnectionClosed) {
+			c.opts.log.Warn("unsubscribe from the inbox", "error", err)
+		}
+	})
+}
+
+// Close releases everything, closes the session and, unless it is the caller's own (WithConn), the connection. If the
+// broker has not confirmed before ctx ends, the client is closed all the same, and the error says what is left to end with
+// its lease. Closing again is no error.
+func (c *Client) Close(ctx context.Context) error {
+	var lease time.Duration // beyond it, whatever is left has ended by itself
+	c.do(func(now int64) {
+		c.m.Close(now)
+		lease = c.m.Lease()
+	})
+	timer := time.NewTimer(max(lease, c.opts.timeout))
+	defer timer.Stop()
+	var err error
+	select {
+	case <-c.idle:
+	case <-c.quit:
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	case <-timer.C:
+		err = ErrUnavailable
+	}
+	c.stop()
+	if err != nil {
+		return fmt.Errorf("close the client: the broker did not confirm, locks end with their lease: %w", err)
+	}
+	return nil
+}
+
+// Conn is the NATS connection.
+func (c *Client) Conn() *nats.Conn { return c.nc }
+
+// User is the caller's own token, the last of every subject: an nkey, or "anyone" in an open zone.
+func (c *Client) User() string { return c.user }
+
+// do runs a step of the machine at the present time and carries out what it wants.
+func (c *Client) do(step func(now int64)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	step(boottime.Now())
+	c.perform()
+}
+
+// perform carries out the machine's actions; what may block is left to the sender. The caller holds mu.
+func (c *Client) perform() {
+	queued := len(c.queue)
+	for _, a := range c.m.Take() {
+		switch a.Kind {
+		case machine.Send:
+			c.queue = append(c.queue, outgoing{subject: a.Subject, reply: c.inbox + a.Reply, body: a.Body})
+		case machine.Opened:
+			c.queue = append(c.queue, outgoing{subject: a.Subject, events: true})
+		case machine.Finish:
+			w := a.Call.Owner.(*waiter)
+			w.result = a.Call.Result
+			close(w.ready)
+		case machine.Change:
+			a.Hold.Owner.(*Claim).ended()
+		}
+	}
+	if len(c.queue) > queued {
+		signal(c.wake)
+	}
+	if next := c.m.Next(); next < c.armed {
+		c.armed = next
+		c.timer.Reset(next)
+	}
+	if c.m.Idle() {
+		c.closeIdle()
+	}
+}
+
+func (c *Client) closeIdle() {
+	select {
+	case <-c.idle:
+	default:
+		close(c.idle)
+	}
+}
+
+// signal leaves a note in a channel that holds one.
+func signal(ch chan struct{}) {
+	select {
+	case ch <- struct{}{}:
+	default:
+	}
+}
+
+// receive takes a reply.
+func (c *Client) receive(msg *nats.Msg) {
+	token := msg.Subject[len(c.inbox):]
+	if token == "" {
+		return
+	}
+	id, err := strconv.ParseUint(token[1:], 36, 64)
+	if err != nil {
+		return
+	}
+	refusal := refusalOf(msg)
+	switch token[0] {
+	case 'c':
+		c.do(func(now int64) { c.m.Reply(now, id, msg.Data, refusal) })
+	case 'k':
+		var kept subjects.Kept
+		if refusal == nil {
+			if err := kept.DecodeJSON(msg.Data); err != nil {
+				c.opts.log.Warn("read the answer to a keep-alive", "error", err)
+				return
+			}
+		}
+		c.do(func(now int64) {
+			if refusal != nil {
+				c.m.KeepRefused(now, id, refusal)
+				return
+			}
+			c.m.Kept(now, &kept)
+		})
+	}
+}
+
+// refusalOf gives the refusal that a message is, nil if it is an answer.
+func refusalOf(msg *nats.Msg) *subjects.Refusal {
+	if len(msg.Header) == 0 {
+		return nil
+	}
+	if len(msg.Data) == 0 && msg.Header.Get("Status") == "503" {
+		return &subjects.Refusal{Code: 503, Reason: subjects.ReasonUnavailable, Message: "no broker listens here"}
+	}
+	code := msg.Header.Get(subjects.HeaderErrorCode)
+	if code == "" {
+		return nil
+	}
+	if r, ok := subjects.DecodeRefusal(msg.Data); ok {
+		return r
+	}
+	n, err := strconv.Atoi(code)
+	if err != nil {
+		n = 400
+	}
+	return &subjects.Refusal{Code: n, Reason: subjects.ReasonBadRequest, Message: msg.Header.Get(subjects.HeaderError)}
+}
+
+// waiter waits for a call.
+type waiter struct {
+	ready  chan struct{}
+	result machine.Result
+}
+
+// await runs a call to its end or to that of ctx.
+func (c *Client) await(ctx context.Context, call *machine.Call) (machine.Result, error) {
+	w := &waiter{ready: make(chan struct{})}
+	call.Owner = w
+	if err := ctx.Err(); err != nil {
+		return machine.Result{}, context.Cause(ctx)
+	}
+	var err error
+	c.do(func(now int64) { err = c.m.Submit(now, call) })
+	if err != nil {
+		return machine.Result{Err: err}, nil
+	}
+	return c.awaitSubmitted(ctx, call, w)
+}
+
+// awaitSubmitted waits for a call that is under way. An answer that comes together with the end of ctx counts.
+func (c *Client) awaitSubmitted(ctx context.Context, call *machine.Call, w *waiter) (machine.Result, error) {
+	select {
+	case <-w.ready:
+		return w.result, nil
+	case <-ctx.Done():
+	}
+	given := false
+	var why *subjects.Refusal
+	var connected bool
+	c.do(func(now int64) {
+		given = c.m.GiveUp(now, call)
+		why, connected = call.Why(), c.connected
+	})
+	switch {
+	case !given:
+		<-w.ready
+		return w.result, nil
+	case !connected:
+		return machine.Result{}, fmt.Errorf("%w; %w: there is no connection", context.Cause(ctx), ErrUnavailable)
+	case why != nil:
+		return machine.Result{}, fmt.Errorf("%w; %w: %w", context.Cause(ctx), ErrUnavailable, why)
+	}
+	return machine.Result{}, context.Cause(ctx)
+}

@@ -1,0 +1,44 @@
+// Package client is the Go client of oclocks: locks that are held by one process of many, with fencing tokens, leases and
+// queues, over NATS.
+//
+//	c, err := client.Connect(ctx, "")
+//	…
+//	m := c.Mutex("orders/4711")
+//	claim, err := m.Lock(ctx)
+//	…
+//	defer m.Unlock(context.Background())
+//	write(claim.Token(), …) // the resource refuses tokens lower than the highest that it has seen
+//
+// # What a lock is worth
+//
+// A lock has a lease: if the broker hears nothing from this client for that long, it gives the lock to the next in the
+// queue. The client stops to trust its lock earlier, 3/4 of the lease after the newest message that the broker is known to
+// have heard, counted on a clock that goes on while the machine is suspended. So two clients do not believe in one lock at
+// one time as long as their clocks' rates differ by less than 1/7. What a process does after its trust ended is its own
+// affair: watch [Claim.Done] or work under [Claim.Context], and let the resource check [Claim.Token], which rises with
+// every grant of a name. A pause of the whole process between looking at the claim and using the resource is caught by the
+// token alone.
+//
+// A lock is Held, Suspect (a keep-alive is overdue, the trust goes on), Lost or Released. A lost lock does not come back;
+// it wants its Unlock like any other, which confirms to the broker that its holder has stopped.
+//
+// # Sessions
+//
+// The first lock opens a session, which is kept alive with one message for each node and half lease, however many locks it
+// has. After a reconnect the session comes back with the same identity: locks are kept, waiters keep their places. Locks
+// [WithStatic] do not depend on the session: they live until they are released or their time limit is over, which the
+// client renews at its half.
+//
+// # Requests
+//
+// Every request that changes something carries a number and takes effect at most once, so the client repeats it through
+// reconnects, restarts of the broker and lost messages until its context ends. Errors are [*subjects.Refusal] (errors.As)
+// wrapped with what was being done, and match the sentinels of this package (errors.Is).
+//
+// Two goroutines of one client exclude each other like two processes do: the broker is not re-entrant.
+//
+// # Reading order
+//
+// connect.go and options.go, client.go (the two goroutines around package machine, which does the thinking), claim.go,
+// mutex.go, rwmutex.go, semaphore.go, locker.go (drop-ins for package sync), operations.go, watch.go.
+package client

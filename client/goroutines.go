@@ -1,0 +1,147 @@
+package client
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/opencluster/oclocks/client/internal/machine"
+	"github.com/opencluster/oclocks/subjects"
+)
+
+// loop has the timer of everything that becomes due, and sees the connection break and come back.
+func (c *Client) loop() {
+	defer c.running.Done()
+	statuses := c.statuses
+	for {
+		select {
+		case <-c.quit:
+			return
+		case <-c.timer.C:
+			c.do(func(now int64) {
+				c.armed = machine.Never
+				c.m.Tick(now)
+			})
+		case _, ok := <-statuses:
+			if !ok {
+				statuses = nil // nothing more will come
+			}
+			c.lookAtConnection()
+		}
+	}
+}
+
+// lookAtConnection tells the machine what has become of the connection. The status that was announced may be over already,
+// and announcements may be lost, so the connection itself is asked: before mu is taken, since it may be a while in answering.
+func (c *Client) lookAtConnection() {
+	status, conn, last := c.nc.Status(), connName(c.nc), c.nc.LastError()
+	connected := status == nats.CONNECTED
+	c.do(func(now int64) {
+		another := connected && conn != c.conn
+		if c.connected && (another || !connected) {
+			c.opts.log.Warn("disconnected", "status", status.String(), "error", last)
+			c.m.Disconnected(now)
+		}
+		if connected && (another || !c.connected) {
+			c.opts.log.Info("connected", "server", conn.Server, "connection", conn.CID)
+			c.conn = conn
+			c.m.Connected(now, conn)
+		}
+		c.connected = connected
+		if status == nats.CLOSED && !c.broken {
+			c.broken = true
+			err := fmt.Errorf("%w: the NATS connection is closed for good", ErrUnavailable)
+			if last != nil {
+				err = fmt.Errorf("%w: %w", err, last)
+			}
+			c.m.Break(now, err)
+		}
+	})
+}
+
+// send publishes what is queued.
+func (c *Client) send() {
+	defer c.running.Done()
+	var batch []outgoing
+	var events *nats.Subscription
+	for {
+		select {
+		case <-c.quit:
+			c.unfollow(events)
+			return
+		case <-c.wake:
+		}
+		c.mu.Lock()
+		batch, c.queue = c.queue, batch[:0]
+		c.mu.Unlock()
+		for i := range batch {
+			if batch[i].events {
+				events = c.follow(events, batch[i].subject)
+			} else if err := c.nc.PublishRequest(batch[i].subject, batch[i].reply, batch[i].body); err != nil {
+				// The machine repeats it. Nothing else is lost: what was not sent was not heard.
+				c.opts.log.Debug("publish", "subject", batch[i].subject, "error", err)
+			}
+			batch[i] = outgoing{}
+		}
+	}
+}
+
+// follow subscribes to the events of the session, in place of those of an earlier one.
+func (c *Client) follow(old *nats.Subscription, subject string) *nats.Subscription {
+	if subject == "" || old != nil && old.Subject == subject {
+		return old
+	}
+	sub, err := c.nc.Subscribe(subject, c.receiveEvent)
+	if err != nil {
+		c.opts.log.Warn("subscribe to the session's events", "subject", subject, "error", err)
+		return old
+	}
+	c.unfollow(old)
+	return sub
+}
+
+func (c *Client) unfollow(events *nats.Subscription) {
+	if events == nil {
+		return
+	}
+	if err := events.Unsubscribe(); err != nil && !errors.Is(err, nats.ErrConnectionClosed) {
+		c.opts.log.Debug("unsubscribe from a session's events", "error", err)
+	}
+}
+
+// receiveEvent takes an event of the session.
+func (c *Client) receiveEvent(msg *nats.Msg) {
+	var event subjects.SessionEvent
+	if err := event.DecodeJSON(msg.Data); err != nil || event.Subject != msg.Subject {
+		return // whoever may publish here could have sent it; the broker's own repeat their subject
+	}
+	c.do(func(now int64) { c.m.Event(now, &event) })
+}
+
+// asyncError takes the NATS server's complaints: a publish that it does not permit is never answered otherwise.
+func (c *Client) asyncError(next nats.ErrHandler) nats.ErrHandler {
+	return func(nc *nats.Conn, sub *nats.Subscription, err error) {
+		if subject, ok := forbidden(err); ok {
+			c.do(func(now int64) { c.m.Forbidden(now, subject) })
+		}
+		if next != nil {
+			next(nc, sub, err)
+		}
+	}
+}
+
+// forbidden finds the subject in the server's `Permissions Violation for Publish to "subject"`.
+func forbidden(err error) (subject string, ok bool) {
+	if !errors.Is(err, nats.ErrPermissionViolation) {
+		return "", false
+	}
+	text := err.Error()
+	i := strings.Index(strings.ToLower(text), "publish to \"")
+	if i < 0 {
+		return "", false
+	}
+	subject, _, ok = strings.Cut(text[i+len("publish to \""):], "\"")
+	return subject, ok
+}

@@ -1,0 +1,171 @@
+package machine
+
+import (
+	"slices"
+	"time"
+
+	"github.com/opencluster/oclocks/subjects"
+)
+
+// sentBeat is one keep-alive.
+type sentBeat struct {
+	beat uint64
+	at   int64
+	node string // "" if it went to all nodes
+	era  uint64 // incarnation of the session
+}
+
+// How often a node that owes an answer is asked again: 1/32 of the lease, within these bounds.
+const (
+	minBeatRetry = int64(5 * time.Millisecond)
+	maxBeatRetry = int64(250 * time.Millisecond)
+)
+
+// needed says whether the session must be kept alive.
+func (m *Machine) needed() bool {
+	return m.session.leased > 0 || m.session.acquiring > 0 || m.session.keepIdle
+}
+
+// need is called before the session is needed. If it was not until now, the first keep-alive is due in half a lease: the
+// request that needs it is heard by the broker itself.
+func (m *Machine) need(now int64) {
+	if s := &m.session; !m.needed() {
+		s.nextRound = now + max(s.lease/2, 1)
+		s.awaiting = s.awaiting[:0]
+		m.exorcise()
+	}
+}
+
+func (m *Machine) roundDue() int64 {
+	s := &m.session
+	switch {
+	case !m.connected || !s.ready() || !m.needed():
+		return Never
+	case len(s.awaiting) > 0:
+		return min(s.nextRound, s.retryAt)
+	}
+	return s.nextRound
+}
+
+// tickBeats sends the keep-alives that are due: every half lease to all nodes that hold something, and soon again to those
+// that owe an answer.
+func (m *Machine) tickBeats(now int64) {
+	if now < m.roundDue() {
+		return
+	}
+	s := &m.session
+	if now < s.nextRound {
+		s.retryAt = now + s.retryEvery()
+		nodes := m.nodes() // a renew may have found its holds elsewhere
+		s.awaiting = slices.DeleteFunc(s.awaiting, func(node string) bool { return !slices.Contains(nodes, node) })
+		for _, node := range s.awaiting {
+			m.sendBeat(now, node)
+		}
+		return
+	}
+	s.nextRound = now + s.lease/2
+	s.retryAt = now + s.retryEvery()
+	m.exorcise()
+	s.awaiting = m.nodes()
+	if s.acquiring > 0 || s.keepIdle || len(s.awaiting) == 0 {
+		m.sendBeat(now, "")
+		return
+	}
+	for _, node := range s.awaiting {
+		m.sendBeat(now, node)
+	}
+}
+
+// nodes are those that have connection holds.
+func (m *Machine) nodes() []string {
+	var nodes []string
+	for _, h := range m.holds {
+		if h.connection() && !slices.Contains(nodes, h.node) {
+			nodes = append(nodes, h.node)
+		}
+	}
+	return nodes
+}
+
+func (s *session) retryEvery() int64 {
+	return min(max(s.lease/32, minBeatRetry), maxBeatRetry)
+}
+
+// sendBeat sends one keep-alive, with a number of its own, to a node or, if it is "", to all.
+func (m *Machine) sendBeat(now int64, node string) {
+	s := &m.session
+	s.beat++
+	old := 0
+	for old < len(s.sent) && s.sent[old].at < now-2*s.lease {
+		old++
+	}
+	s.sent = append(slices.Delete(s.sent, 0, old), sentBeat{beat: s.beat, at: now, node: node, era: s.incarnation})
+	subject := subjects.SimpleSubject(subjects.OpKeep, m.cfg.User)
+	if node != "" {
+		subject = subjects.KeepNodeSubject(node, m.cfg.User)
+	}
+	req := subjects.Request{Op: subjects.OpKeep, Session: s.token, Beat: s.beat}
+	m.act(Action{Kind: Send, Subject: subject, Reply: KeepToken(s.beat), Body: req.AppendJSON(nil)})
+}
+
+// find gives a beat of the last two leases.
+func (s *session) find(beat uint64) (sentBeat, bool) {
+	if len(s.sent) == 0 || beat < s.sent[0].beat || beat > s.sent[len(s.sent)-1].beat {
+		return sentBeat{}, false
+	}
+	return s.sent[beat-s.sent[0].beat], true
+}
+
+// current says whether what was sent with an incarnation of the session proves that the broker has heard: only that of the
+// present one does. Between a disconnect and the return of the session the broker may answer a late message of the old
+// connection and yet end the holds.
+func (m *Machine) current(era uint64) bool {
+	return m.session.phase == open && era == m.session.incarnation
+}
+
+// Kept takes a node's answer to a keep-alive.
+func (m *Machine) Kept(now int64, k *subjects.Kept) {
+	m.tickHolds(now)
+	b, ok := m.session.find(k.Beat)
+	i := slices.Index(m.session.awaiting, k.Node)
+	if !ok || i < 0 || !m.current(b.era) {
+		return // long past, of an earlier connection, or of a node that has nothing that we know of
+	}
+	m.session.awaiting = slices.Delete(m.session.awaiting, i, i+1)
+	m.compare(now, b, k)
+	if len(m.session.awaiting) == 0 {
+		m.exorcise()
+	}
+	m.tickBeats(now)
+}
+
+// KeepRefused takes the refusal of a keep-alive, or that nobody listened for it (503).
+func (m *Machine) KeepRefused(now int64, beat uint64, why *subjects.Refusal) {
+	m.tickHolds(now)
+	b, ok := m.session.find(beat)
+	switch {
+	case !ok:
+	case why.Reason == subjects.ReasonSession && m.current(b.era):
+		m.over(now, why)
+	case why.Why == subjects.WhyDisconnected && m.current(b.era):
+		m.reopen(now) // the broker has seen a connection end that we have not
+	case why.Code == 503 && b.node != "":
+		// The node is gone; another one may have its buckets, and a renew finds it by the name.
+		m.doubtNode(now, b.node)
+	}
+}
+
+// exorcise forgets the released holds that no unanswered keep-alive can count.
+func (m *Machine) exorcise() {
+	m.ghosts = slicesDelete(m.ghosts, func(h *Hold) bool { return h.goneAt != 0 })
+}
+
+// slicesDelete takes the holds out of a list that match.
+func slicesDelete(list []*Hold, match func(*Hold) bool) []*Hold {
+	for i := len(list) - 1; i >= 0; i-- {
+		if match(list[i]) {
+			list = remove(list, list[i])
+		}
+	}
+	return list
+}

@@ -1,0 +1,209 @@
+package machine
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/opencluster/oclocks/subjects"
+)
+
+// The times between repetitions, in nanoseconds.
+const (
+	endlessWait  = 5 * time.Minute        // `wait` of an acquire that waits as long as its caller does
+	maxReattach  = int64(time.Minute)     // a waiting acquire is asked again at least so often, well within endlessWait
+	maxSilence   = int64(8 * time.Second) // another request
+	minBackoff   = int64(10 * time.Millisecond)
+	maxBackoff   = int64(time.Second)
+	maxRetryTold = int64(10 * time.Second) // retry_after beyond this is not believed
+)
+
+// Submit begins a call. It is over with its Finish action, or with GiveUp.
+func (m *Machine) Submit(now int64, c *Call) error {
+	m.tickHolds(now)
+	switch {
+	case m.broken != nil:
+		return m.broken
+	case m.closing:
+		return ErrClosing
+	case len(m.byID) >= m.cfg.MaxCalls:
+		return ErrTooMany
+	}
+	m.start(now, c)
+	return nil
+}
+
+// start is Submit without its limits, for the machine's own calls as well.
+func (m *Machine) start(now int64, c *Call) {
+	if c.Endless {
+		c.Req.Wait = endlessWait
+		c.Req.Has |= subjects.HasWait
+	}
+	m.register(c)
+	m.others.add(c)
+	m.send(now, c)
+}
+
+// register gives the call a reply token, so that what it is answered can be told from everything else.
+func (m *Machine) register(c *Call) {
+	m.ids++
+	c.id = m.ids
+	m.byID[c.id] = c
+}
+
+// send sends the call, or parks it until it can be sent.
+func (m *Machine) send(now int64, c *Call) {
+	c.state, c.due = parked, Never
+	if c.given && c.Req.Op == subjects.OpAcquire {
+		c.state = flying // only its cancel is repeated
+		return
+	}
+	if c.inSession() && !m.session.ready() {
+		if m.session.phase == none && m.connected {
+			m.open(now)
+		}
+		return
+	}
+	if c.Req.Op == subjects.OpNone { // waits for the session and for nothing else
+		m.finish(c, Result{})
+		return
+	}
+	if !m.connected {
+		return
+	}
+	if c.numbered() && c.Req.Number == 0 {
+		m.number(now, c)
+	}
+	if c.inSession() {
+		c.Req.Session, c.era = m.session.token, m.session.incarnation
+	}
+	if c.numbered() {
+		c.Req.Done = m.session.flight.head.Req.Number
+	}
+	if c.first == 0 {
+		c.first = now
+	}
+	c.last = now
+	c.state = flying
+	c.due = now + m.patience(c)
+	m.callsDue = min(m.callsDue, c.due)
+	c.subject = m.subjectOf(c.Req)
+	body := make([]byte, 0, bodySize+len(c.Req.Name)+len(c.Req.Session)+len(c.Req.Data))
+	m.act(Action{Kind: Send, Subject: c.subject, Reply: CallToken(c.id), Body: c.Req.AppendJSON(body)})
+}
+
+// bodySize is room for the fields of a request that most requests have.
+const bodySize = 160
+
+// number gives the call its number and its place among those of the session.
+func (m *Machine) number(now int64, c *Call) {
+	m.session.number++
+	c.Req.Number = m.session.number
+	c.Req.Has |= subjects.HasRequest
+	c.unlink()
+	m.session.flight.add(c)
+	if c.Req.Op == subjects.OpAcquire {
+		m.need(now)
+		m.session.acquiring++
+	}
+}
+
+// unnumber takes the call's number from it.
+func (m *Machine) unnumber(c *Call) {
+	if c.numbered() && c.Req.Number != 0 {
+		c.Req.Number = 0
+		if c.Req.Op == subjects.OpAcquire {
+			m.session.acquiring--
+		}
+	}
+	c.unlink()
+	c.first, c.silent = 0, 0
+}
+
+// again makes a call that was over in the broker's eyes a new one: with another number, and answers to the old one ignored.
+func (m *Machine) again(now int64, c *Call) {
+	delete(m.byID, c.id)
+	m.unnumber(c)
+	m.start(now, c)
+}
+
+// patience is how long to wait for the answer before the call is repeated.
+func (m *Machine) patience(c *Call) int64 {
+	first, longest := int64(m.cfg.Timeout), max(maxSilence, int64(m.cfg.Timeout))
+	if c.waits() {
+		first, longest = 2*first, max(maxReattach, first)
+	}
+	d := first << min(c.silent, 20)
+	if d <= 0 || d > longest {
+		d = longest
+	}
+	return m.jitter(d)
+}
+
+func (m *Machine) subjectOf(r *subjects.Request) string {
+	if r.Op.OnName() {
+		return subjects.HotSubject(subjects.BucketOf(r.Name, m.buckets), r.Op, m.cfg.User)
+	}
+	return subjects.SimpleSubject(r.Op, m.cfg.User)
+}
+
+// CallToken is the reply token of a call, KeepToken that of a keep-alive.
+func CallToken(id uint64) string { return "c" + strconv.FormatUint(id, 36) }
+
+// KeepToken is the reply token of a keep-alive.
+func KeepToken(beat uint64) string { return "k" + strconv.FormatUint(beat, 36) }
+
+// resendDue repeats those calls of a list that are due.
+func (m *Machine) resendDue(now int64, l *callList) {
+	for c := l.head; c != nil; {
+		next := c.next
+		switch {
+		case c.due > now:
+			m.callsDue = min(m.callsDue, c.due)
+		case c.state == flying && c.once():
+			m.settle(now, c, Result{Err: ErrUnknown})
+			m.callsDue = now // the rest of the list at the next Tick: settling may have changed it
+			return
+		default:
+			if c.state == flying {
+				c.silent++
+			}
+			m.send(now, c)
+		}
+		c = next
+	}
+}
+
+// resendAll sends everything unfinished of a list again, after the connection or the session was renewed; but what was sent
+// at this very moment.
+func (m *Machine) resendAll(now int64, l *callList) {
+	for _, c := range l.all() {
+		if c.list == l && !(c.state == flying && (c.once() || c.last == now)) {
+			c.refused = 0
+			m.send(now, c)
+		}
+	}
+}
+
+// pause repeats the call later: after a refusal that says nothing about the request itself.
+func (m *Machine) pause(now int64, c *Call, why *subjects.Refusal) {
+	d := minBackoff << min(c.refused, 10)
+	d = m.jitter(min(d, maxBackoff))
+	d = max(d, min(int64(why.RetryAfter), maxRetryTold))
+	c.refused++
+	c.why = why
+	c.state, c.due = pausing, now+d
+	m.callsDue = min(m.callsDue, c.due)
+}
+
+// finish ends a call and tells the caller, unless it has given up.
+func (m *Machine) finish(c *Call, result Result) {
+	if c.state == finished {
+		return
+	}
+	delete(m.byID, c.id)
+	m.unnumber(c)
+	c.state, c.Result = finished, result
+	if c.role == forCaller && !c.given {
+		m.act(Action{Kind: Finish, Call: c})
+	}
+}

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"runtime/debug"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/opencluster/oclocks/conf"
+)
+
+// sighup is told after each change that a running daemon takes over at once.
+const sighup = "A running daemon takes this over at SIGHUP: kill -HUP PID, or systemctl reload oclocks-daemon."
+
+func command() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "oclocks-config",
+		Short: "Set up a lock broker: zones, users, settings",
+		Long: `Set up a lock broker: its zones, its users with their credentials, and its settings.
+
+Run it as the user that the daemon runs as, or as root, and tell it the daemon's configuration file and data directory,
+with --config and --data or with OCLOCKS_CONFIG and OCLOCKS_DATA:
+
+  export OCLOCKS_CONFIG=/etc/oclocks/oclocks.yaml OCLOCKS_DATA=/var/lib/oclocks
+  oclocks-config zone add orders
+  oclocks-config user add --zone orders --role user --context orders alice
+  oclocks-config verify`,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Version:       version(),
+	}
+	flags := cmd.PersistentFlags()
+	conf.AddFlags(flags)
+	for _, key := range conf.Keys() {
+		if key == "data" {
+			continue
+		}
+		// They count, so that the daemon's command line can be tried here; they would hide what matters.
+		if f := flags.Lookup(strings.ReplaceAll(key, "_", "-")); f != nil {
+			f.Hidden = true
+		}
+	}
+	cmd.AddCommand(zoneCommand(), userCommand(), setCommand(), getCommand(), verifyCommand())
+	return cmd
+}
+
+// load is the configuration as the daemon would see it.
+func load(cmd *cobra.Command) (*conf.Settings, error) {
+	return conf.Load(cmd.Flags(), os.Environ())
+}
+
+// configFile is the file to edit.
+func configFile(cmd *cobra.Command) (string, error) {
+	if path := conf.ConfigFile(cmd.Flags(), os.Environ()); path != "" {
+		return path, nil
+	}
+	return "", errors.New("there is no configuration file to change: name it with --config FILE or OCLOCKS_CONFIG")
+}
+
+// keys are those of the daemon; create says whether to make them if there are none.
+func keys(s *conf.Settings, create bool) (*conf.Auth, error) {
+	if s.Data == "" {
+		return nil, errors.New("there is no data directory to keep keys in: name the daemon's with --data DIR or OCLOCKS_DATA")
+	}
+	if create {
+		return conf.OpenAuth(s.Data)
+	}
+	auth, err := conf.ReadAuth(s.Data)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("no keys in %s: is that the daemon's data directory? (%w)", s.Data, err)
+	}
+	return auth, err
+}
+
+// table prints lines of columns that stand below each other.
+func table(out io.Writer, rows [][]string) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	for _, row := range rows {
+		fmt.Fprintln(w, strings.Join(row, "\t"))
+	}
+	return w.Flush()
+}
+
+func printJSON(out io.Writer, v any) error {
+	e := json.NewEncoder(out)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}
+
+// version is the module's version, as the go command recorded it.
+func version() string {
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
+		return info.Main.Version
+	}
+	return "devel"
+}
