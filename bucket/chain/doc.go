@@ -24,7 +24,8 @@
 // # What a caller must do
 //
 //  1. Feed inputs, in any number: [Replica.Receive], [Replica.Propose], [Replica.Install], [Replica.Grant],
-//     [Replica.Applied], [Replica.Seal], [Replica.Tick] and the others.
+//     [Replica.Applied], [Replica.Seal] and the others, with [Replica.Tick] before the first input of a turn. When
+//     [Replica.Next] says so, Tick and Ready are due without any input; a copy with nothing to do needs neither.
 //  2. Call [Replica.Ready] and carry out its [Output] from the top to the bottom before the next call. What has to be in the
 //     journal is before what is sent: a member confirms nothing that it would not have after a restart.
 //  3. Install every view in the order in which the control plane committed them, and call Applied with the change ID after
@@ -35,7 +36,7 @@
 //     be, an Output has Discard or Restore.
 //
 // Reading order: view.go, change.go, log.go (the nouns); replica.go, output.go (inputs and outputs); ready.go (one round);
-// install.go (a new view); upstream.go, downstream.go, snapshot.go (the two ends of a link); join.go; lead.go (the rule of
+// time.go (what is due when); install.go (a new view); upstream.go, downstream.go, snapshot.go (the two ends of a link); join.go; lead.go (the rule of
 // answers); plan.go, handover.go (what a primary asks of the control plane); takeover.go (what the control plane decides
 // with); fork.go; message.go, wire.go.
 //

@@ -224,21 +224,45 @@ func (r *Replica) batch(l *link, end uint64) (n uint64, bytes int) {
 	return n, bytes
 }
 
-// repeat looks for what has to be sent once more, since nothing came back.
+// repeat sends once more what there was no answer to.
 func (r *Replica) repeat(l *link) {
-	due := r.now-l.sentAt >= r.lim.Resend
 	switch {
-	case !due:
-	case l.state == streaming && l.acked+1 < l.next && r.now-l.movedAt >= r.lim.Resend:
-		l.rewind(l.acked)
-	case l.state == streaming:
-		// Somebody below is not known to have everything, or does not know what is confirmed.
-		l.poke = l.poke || l.told < r.confirmed || r.behindBelow(l) || l.joins && r.now-l.sentAt >= r.lim.Drop/4
+	case r.now < r.dueRepeat(l):
 	case l.state == copying:
 		l.snap.again()
-	case l.state == asking:
+	case l.state == streaming && l.acked+1 < l.next && r.now-l.movedAt >= r.lim.Resend:
+		l.rewind(l.acked)
+	default:
 		l.poke = true
 	}
+}
+
+// dueRepeat is when something is to be sent though there is nothing new.
+func (r *Replica) dueRepeat(l *link) int64 {
+	if !r.open() {
+		return Never
+	}
+	verified, ok := r.verified()
+	switch {
+	case l.state == asking && l.hello == nil:
+		return l.sentAt + r.lim.Resend
+	case l.state == copying && l.snap.taken && ok && l.snap.point.Seq <= min(verified, r.confirmed):
+		return l.sentAt + r.lim.Resend
+	case l.state != streaming || !ok:
+		return Never
+	}
+	at := Never
+	if l.acked+1 < l.next {
+		at = max(l.sentAt, l.movedAt) + r.lim.Resend
+	}
+	// Somebody below is not known to have everything, or does not know what is confirmed.
+	if l.told < r.confirmed || r.behindBelow(l) {
+		at = min(at, l.sentAt+r.lim.Resend)
+	}
+	if l.joins {
+		at = min(at, l.sentAt+max(r.lim.Resend, r.lim.Drop/4))
+	}
+	return at
 }
 
 // behindBelow says whether anybody below is not known to have all that this copy has.
@@ -252,5 +276,9 @@ func (r *Replica) behindBelow(l *link) bool {
 			return true
 		}
 	}
-	return len(l.below) == 0
+	after := 1 // who joins
+	if r.place >= 0 {
+		after = max(after, len(r.view.Chain)-1-r.place)
+	}
+	return len(l.below) < after
 }

@@ -15,7 +15,7 @@ func (r *Replica) HandOver(to Member) error {
 	case r.view.Place(to) < 1:
 		return fmt.Errorf("%w in the chain: %v", ErrMember, to)
 	}
-	r.lead.handover, r.replan = to, true
+	r.lead.handover, r.replan, r.dirty = to, true, true
 	return nil
 }
 

@@ -9,6 +9,7 @@ func (r *Replica) Install(v View) error {
 	if v.Epoch <= r.view.Epoch || v.Epoch < r.state.Epoch {
 		return nil
 	}
+	r.dirty = true
 	// A copy that was restarted finds the view that it had. It may follow on under it, since its journal is complete, but
 	// not lead: an epoch is one uninterrupted life of a primary.
 	unknown := v.Epoch > r.state.Epoch

@@ -11,7 +11,7 @@ type joining struct {
 // Join makes this copy look for a place at the end of the chain, until it is a member or Leave is called. A member that the
 // chain has dropped does so by itself.
 func (r *Replica) Join() {
-	r.wanted = true
+	r.wanted, r.dirty = true, true
 	r.leaving = r.leaving && r.stopped != ""
 }
 
@@ -21,7 +21,7 @@ func (r *Replica) Leave() error {
 	if r.place == 0 {
 		return ErrMember
 	}
-	r.wanted = false
+	r.wanted, r.dirty = false, true
 	switch {
 	case r.place > 0:
 		r.leaving = true

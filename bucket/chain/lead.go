@@ -13,6 +13,9 @@ type lead struct {
 	pending   int    // bytes of the changes that wait for confirmation
 	peers     []peer // the others in the chain, in its order; then those who join
 	recover   int64  // nothing is granted before; 0 if this is no recovery
+	end       uint64 // the end of the history at the last Output
+	leased    bool   // there was a lease then
+	owed      bool   // another view could be better before long, with no input that would tell
 
 	handover Member
 	yielding bool // nothing new is taken, so that the successor can have everything
@@ -51,6 +54,21 @@ func (l *lead) follow(r *Replica) {
 
 func find(peers []peer, m Member) int {
 	return slices.IndexFunc(peers, func(p peer) bool { return p.Member == m })
+}
+
+// begin starts the time in which a peer that had everything has to make progress. A primary that may not act learns of
+// none.
+func (l *lead) begin(r *Replica) {
+	if l == nil {
+		return
+	}
+	last, leased := r.log.last().Seq, r.leased()
+	for i := range l.peers {
+		if p := &l.peers[i]; p.Seq >= l.end || !leased || !l.leased {
+			p.movedAt = r.now
+		}
+	}
+	l.end, l.leased = last, leased
 }
 
 // note takes over what the copies below have told.
@@ -135,7 +153,7 @@ func (r *Replica) tail() uint64 {
 // Score says how good the node would be as first secondary; the highest is best, and nodes that were never named have 0.
 // The primary promotes a better one when it has caught up.
 func (r *Replica) Score(node uint64, value int64) {
-	r.replan = true
+	r.replan, r.dirty = true, true
 	for i := range r.scores {
 		if r.scores[i].node == node {
 			r.scores[i].value = value
@@ -156,7 +174,7 @@ func (r *Replica) score(m Member) int64 {
 
 // Away tells whether the control plane takes a node for dead. The primary drops it then without waiting.
 func (r *Replica) Away(node uint64, away bool) {
-	r.replan = true
+	r.replan, r.dirty = true, true
 	r.away = slices.DeleteFunc(r.away, func(n uint64) bool { return n == node })
 	if away {
 		r.away = append(r.away, node)

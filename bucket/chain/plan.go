@@ -15,11 +15,13 @@ func (r *Replica) plan() {
 		r.propose(r.view.Clone())
 		return
 	}
+	r.lead.owed = true
 	if r.handover() || !r.lead.announced {
 		return
 	}
-	for _, next := range r.wishes() {
+	for i, next := range r.wishes() {
 		if next.same(&r.view) {
+			r.lead.owed = i > 0 || r.restless()
 			return
 		}
 		if r.safe(&next) {
@@ -27,6 +29,14 @@ func (r *Replica) plan() {
 			return
 		}
 	}
+}
+
+// restless says whether another view could be better before long though nobody tells: whoever is behind may catch up and be
+// the better first secondary, or may not.
+func (r *Replica) restless() bool {
+	last := r.log.last().Seq
+	return r.lead.handover != (Member{}) || len(r.lead.peers) >= len(r.view.Chain) ||
+		slices.ContainsFunc(r.lead.peers, func(p peer) bool { return p.Seq < last })
 }
 
 func (r *Replica) propose(next View) {
@@ -46,7 +56,7 @@ func (r *Replica) ask() {
 // control plane owes the next view.
 func (r *Replica) Refused(epoch uint64) {
 	if r.proposal != nil && r.proposal.Epoch == epoch {
-		r.proposal, r.replan = nil, true
+		r.proposal, r.replan, r.dirty = nil, true, true
 	}
 }
 

@@ -8,6 +8,7 @@ func (r *Replica) Receive(from uint64, m Message) error {
 	if m.Bucket != r.cfg.Bucket || from == 0 || m.From.Node != from || m.To.Node != r.state.Self.Node {
 		return ErrMisdirected
 	}
+	r.dirty = true
 	if m.Epoch > r.view.Epoch {
 		r.heard = max(r.heard, m.Epoch) // nothing is done under the old view any more
 		return nil
@@ -49,45 +50,12 @@ func (r *Replica) Receive(from uint64, m Message) error {
 	return nil
 }
 
-// Tick tells the time, boot-time clock in nanoseconds. It must be called at least twice in Limits.Resend; a time before
-// one that was told already counts as that one.
-func (r *Replica) Tick(now int64) {
-	r.now = max(r.now, now)
-	r.replan = true
-	u := &r.up
-	if u.peer != (Member{}) && !u.matched && r.now-u.helloAt >= r.lim.Resend {
-		u.hello = true
-	}
-	if u.doubt > 0 && r.now-u.askedAt >= r.lim.Resend {
-		u.again++
-		u.ack, u.askedAt = true, r.now
-	}
-	if l := r.down; l != nil {
-		if l.joins && r.now-l.heardAt >= r.lim.Drop {
-			r.down = nil
-		} else {
-			r.repeat(l)
-		}
-	}
-	if r.lead != nil {
-		last := r.log.last().Seq
-		for i := range r.lead.peers {
-			if p := &r.lead.peers[i]; p.Seq >= last || !r.leased() {
-				p.movedAt = r.now
-			}
-		}
-	}
-	if r.proposal != nil && r.now-r.proposedAt >= r.lim.Resend {
-		r.ask()
-	}
-	r.seek()
-	r.askToLeave()
-}
-
 // Ready gives what is to be done. Call it after as many inputs as were there: everything that is pending for one link goes
 // into one message.
 func (r *Replica) Ready(now int64) Output {
 	r.now = max(r.now, now)
+	r.dirty, r.readyAt = false, r.now
+	r.lead.begin(r)
 	r.confirm()
 	r.plan()
 	r.downward()

@@ -27,6 +27,7 @@ type Replica struct {
 	proposal   *View // asked of the control plane, and not known to be refused or overtaken
 	proposedAt int64
 	replan     bool     // something has happened that another view could follow from
+	plannedAt  int64    // when it was last thought about without a cause
 	scores     []score  // of other nodes, in the order of their first mention
 	away       []uint64 // nodes that the control plane takes for dead
 
@@ -37,7 +38,9 @@ type Replica struct {
 	join    joining
 
 	out      Output
-	unstored int // changes of the log that are not in an Output yet
+	unstored int   // changes of the log that are not in an Output yet
+	dirty    bool  // there was an input since the last Output
+	readyAt  int64 // time of the last Output
 }
 
 // Lease is the node's permission to act.
@@ -87,11 +90,17 @@ func (r *Replica) Self() Member { return r.state.Self }
 func (r *Replica) View() View { return r.view.Clone() }
 
 // Grant tells of a new lease of the node.
-func (r *Replica) Grant(l Lease) { r.lease = l }
+func (r *Replica) Grant(l Lease) {
+	r.dirty = r.dirty || !r.leased()
+	r.lease = l
+}
 
 // Applied tells that everything of the control plane up to this change ID is applied here: every view that it contains has
 // been installed.
-func (r *Replica) Applied(change uint64) { r.applied = max(r.applied, change) }
+func (r *Replica) Applied(change uint64) {
+	r.dirty = r.dirty || !r.leased()
+	r.applied = max(r.applied, change)
+}
 
 // leased says whether the node may act at all.
 func (r *Replica) leased() bool { return r.now < r.lease.Until && r.applied >= r.lease.Under }
@@ -123,6 +132,7 @@ func (r *Replica) Propose(data []byte) (uint64, error) {
 	r.add(c)
 	r.delivered = c.Seq
 	r.lead.pending += len(c.Data)
+	r.dirty, r.lead.owed = true, true
 	return c.Seq, nil
 }
 
@@ -146,6 +156,7 @@ func (r *Replica) truncate(seq uint64) {
 
 // Seal makes this copy never act again in a view of this epoch or an older one, and has Output.Sealed tell so.
 func (r *Replica) Seal(epoch uint64) {
+	r.dirty = true
 	r.seal(epoch)
 	r.report()
 }

@@ -49,9 +49,10 @@ func (r *Replica) Snapshot(seq uint64, data []byte) error {
 	}
 	if int64(len(data)) > r.lim.Snapshot {
 		r.alert(l.peer, seq, "a snapshot of %d bytes is larger than the limit, %d", len(data), r.lim.Snapshot)
-		l.state = refused
+		l.state, r.dirty = refused, true
 		return fmt.Errorf("%w: a snapshot of %d bytes, the limit is %d", ErrTooLarge, len(data), r.lim.Snapshot)
 	}
+	r.dirty = true
 	*l.snap = outgoing{point: point, data: data, sum: xxhash.Sum64(data), taken: true}
 	return nil
 }
