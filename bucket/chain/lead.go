@@ -27,6 +27,7 @@ type peer struct {
 	Progress
 	movedAt int64 // when it last had everything or got something
 	leaving bool  // it asked to be dropped
+	stuck   bool  // it had its time, and has made no progress in it nor since
 }
 
 // score says how good a node would be as first secondary.
@@ -81,7 +82,7 @@ func (l *lead) note(r *Replica, list []Progress) {
 		i := find(l.peers, p.Member)
 		switch {
 		case i >= 0 && p.Seq > l.peers[i].Seq:
-			l.peers[i].Seq, l.peers[i].movedAt = p.Seq, r.now
+			l.peers[i].Seq, l.peers[i].movedAt, l.peers[i].stuck = p.Seq, r.now, false
 		case i < 0 && p.Member != r.state.Self && len(l.peers) < inChain+MaxChain:
 			l.peers = append(l.peers, peer{Progress: p, movedAt: r.now})
 		}
