@@ -46,6 +46,7 @@ type cluster struct {
 	plane  plane
 	check  checker
 	trace  func(format string, args ...any)
+	quiet  bool // messages are not traced
 	damage func(*Message) // a fault point: called with each message before it is encoded
 }
 
@@ -139,7 +140,9 @@ func (c *cluster) ready(nd *node, die bool) Output {
 		if c.damage != nil {
 			c.damage(&m)
 		}
-		c.trace("%v", &m)
+		if !c.quiet {
+			c.trace("%v", &m)
+		}
 		c.flying = append(c.flying, packet{from: nd.id, to: m.To.Node, raw: m.Encode(nil)})
 	}
 	for _, ch := range out.Deliver {
@@ -256,6 +259,7 @@ func (c *cluster) deliver(i int) {
 	if err != nil {
 		return // damaged on its way: the same as lost
 	}
+	nd.r.Tick(c.now)
 	// What waits for the other node's incarnation is dropped there; everything else must be accepted.
 	if err := nd.r.Receive(p.from, m); err != nil {
 		c.check.fail("node %d receives %v: %v", nd.id, &m, err)

@@ -145,19 +145,22 @@ func split(list []Member, first func(Member) bool) (yes, no []Member) {
 }
 
 // judge says which of the others in the chain can stay. One that makes no progress is dropped, but only the first of
-// those in the chain: what comes after it depends on it. With Majority it may have to stay in the set for a while, at its
-// end; it remains bad until it makes progress, since otherwise two of them could take turns in front of each other for ever.
+// those in the chain, and not while one before it is about to be: what comes after it depends on it. With Majority it may
+// have to stay in the set for a while, at its end; it remains bad until it makes progress, since otherwise two of them could
+// take turns in front of each other for ever.
 func (r *Replica) judge() (good, bad []Member) {
 	last := r.log.last().Seq
 	blamed := false
 	for _, m := range r.view.Chain[1:] {
 		p := &r.lead.peers[find(r.lead.peers, m)]
-		p.stuck = p.stuck || p.Seq < last && r.now-p.movedAt >= r.lim.Drop && !blamed
+		silent := r.now - p.movedAt
+		p.stuck = p.stuck || p.Seq < last && silent >= r.lim.Drop && !blamed
 		if p.leaving || p.stuck || slices.Contains(r.away, m.Node) {
 			bad = append(bad, m)
 			blamed = true
 			continue
 		}
+		blamed = blamed || p.Seq < last && silent >= r.lim.Drop/2
 		good = append(good, m)
 	}
 	return good, bad

@@ -199,7 +199,9 @@ func (c *chaos) keep() {
 				c.apply(nd)
 			}
 		}
-		nd.r.Tick(c.now)
+		if nd.r.Next(c.now) <= c.now {
+			nd.r.Tick(c.now)
+		}
 	}
 	for i := len(c.flying); i > 0; i-- {
 		if p := c.flying[0]; c.cut[p.from] != c.cut[p.to] {
@@ -211,7 +213,12 @@ func (c *chaos) keep() {
 	if n := len(c.flying); n > 200 {
 		c.flying = slices.Delete(c.flying, 0, n-200)
 	}
-	c.all()
+	for _, nd := range c.nodes { // and nobody else: Next must not have forgotten anything
+		if nd.r != nil && nd.r.Next(c.now) <= c.now {
+			c.ready(nd, false)
+			c.answer(nd)
+		}
+	}
 	for _, v := range c.plane.proposals {
 		if !c.cut[v.Chain[0].Node] || v.Chain[0] != c.plane.view().Chain[0] {
 			c.plane.commit(v)
@@ -243,9 +250,14 @@ func (c *chaos) all() {
 		if nd.r != nil {
 			c.ready(nd, false)
 		}
-		if nd.r != nil && nd.need {
-			_ = c.snapshot(nd) // it may have changed its mind
-		}
+		c.answer(nd)
+	}
+}
+
+// answer gives a snapshot to whoever wants one.
+func (c *chaos) answer(nd *node) {
+	if nd.r != nil && nd.need {
+		_ = c.snapshot(nd) // it may have changed its mind
 	}
 }
 
@@ -413,10 +425,25 @@ func (c *chaos) heal(t *rapid.T) {
 		c.round()
 		c.verdict(t)
 		if round%10 == 9 && c.together() {
+			c.rest(t)
 			return
 		}
 	}
 	t.Fatalf("the cluster does not come together again:\n%s", c)
+}
+
+// rest lets a cluster that has come together do nothing but get leases: nobody may have anything to do any more.
+func (c *chaos) rest(t *rapid.T) {
+	for range 100 {
+		c.now += 25e6
+		c.keep()
+		c.verdict(t)
+	}
+	for _, nd := range c.nodes {
+		if at := nd.r.Next(c.now); at != Never {
+			t.Fatalf("%v never comes to rest, it is due in %d ms:\n%s", nd.r.Self(), (at-c.now)/1e6, c)
+		}
+	}
 }
 
 // round is one step of a working system.

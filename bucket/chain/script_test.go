@@ -213,6 +213,21 @@ var commands = map[string]func(*script, *datadriven.TestData) error{
 		}
 		return nil
 	},
+	// run ms=1000 [1 2]: lets all of it work by itself, the control plane too, with these nodes connected; messages are not
+	// shown
+	"run": func(s *script, _ *datadriven.TestData) error {
+		c := &chaos{cluster: s.cluster, cut: map[uint64]bool{}}
+		for _, nd := range s.nodes {
+			c.cut[nd.id] = !slices.Contains(s.args(), nd)
+		}
+		s.quiet = true
+		for until := s.now + s.number("ms", 1000)*1e6; s.now < until; {
+			s.now += 25e6
+			c.keep()
+		}
+		s.quiet = false
+		return nil
+	},
 	"grant": func(s *script, _ *datadriven.TestData) error {
 		for _, nd := range s.args() {
 			s.grant(nd)
