@@ -35,6 +35,26 @@ func (t *Table) Promote(now Now, term Term, recoverUntil int64, out *Output) err
 	return nil
 }
 
+// Demote makes the table a replica again: its timers stand still, and Apply takes the changes of another primary that
+// follow what this table has. If it has changes that the others do not have, it must be thrown away instead.
+func (t *Table) Demote() { t.primary = false }
+
+// Recover puts off, or brings forward, the time before which nothing is granted, in nanoseconds of the boot clock; 0 ends
+// it at once, and the next Tick grants what waits.
+func (t *Table) Recover(now Now, until int64) {
+	if !t.primary || until == t.recoverUntil {
+		return
+	}
+	t.now.Boot = max(t.now.Boot, now.Boot)
+	t.recoverUntil = until
+	for id := uint32(1); id < t.locks.end(); id++ {
+		if l := t.locks.at(id); l.more != nil && l.more.waiting > 0 {
+			l.more.recheck = max(t.now.Boot, until)
+			t.wheel.set(timerOf(lockTimer, id))
+		}
+	}
+}
+
 // Primary says whether the table was promoted.
 func (t *Table) Primary() bool { return t.primary }
 

@@ -1,0 +1,185 @@
+package replicated
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/opencluster/oclocks/bucket"
+	"github.com/opencluster/oclocks/bucket/chain"
+)
+
+const (
+	never = math.MaxInt64
+
+	// tickLimit is how many timers of the table are carried out in one Tick at the most.
+	tickLimit = 1024
+)
+
+// Config of one bucket on this node.
+type Config struct {
+	Table bucket.Config
+	Chain chain.Config
+
+	// Volatile says that nothing outlives the process, so that terms begin from wall time: see [Bucket.term].
+	Volatile bool
+
+	// Zones are the settings of the zones for every table that this bucket has. The caller may change the map between two
+	// inputs, and then calls SetZone.
+	Zones map[string]bucket.ZoneSettings
+}
+
+// Bucket is one bucket on this node. It is not safe for concurrent use.
+type Bucket struct {
+	cfg    Config
+	table  *bucket.Table
+	chain  *chain.Replica
+	state  chain.State // as the journal has it
+	number uint64      // of the last record
+	sure   uint64      // confirmed, as of the last round
+	acting bool        // it is primary and its table is promoted
+	turn   bool        // Turn{Primary: true} was the last one
+	image  imageWish
+	limit  int64 // of the recovery, as the table knows it; 0: there is none
+
+	waiting queue
+	recent  recent
+	out     bucket.Output
+	err     error
+}
+
+// New makes a bucket of what its journal had. It does nothing before a view is installed. Errors are those of chain.New.
+func New(cfg Config, start Start) (*Bucket, error) {
+	b := &Bucket{cfg: cfg, table: start.Table, state: start.Chain.State, number: start.Number, sure: start.Chain.Confirmed}
+	var err error
+	if b.chain, err = chain.New(cfg.Chain, start.Chain); err != nil {
+		return nil, fmt.Errorf("bucket %d: %w", cfg.Chain.Bucket, err)
+	}
+	b.state.Self = b.chain.Self()
+	if b.table == nil {
+		b.table = bucket.New(cfg.Table)
+	}
+	b.settle()
+	return b, nil
+}
+
+// settle tells a table the zones' settings.
+func (b *Bucket) settle() {
+	for name, settings := range b.cfg.Zones { // order: each is set by itself
+		b.table.SetZone(name, settings)
+	}
+}
+
+// Number is the bucket's.
+func (b *Bucket) Number() uint32 { return b.cfg.Chain.Bucket }
+
+// Table is the lock table, for reading.
+func (b *Bucket) Table() *bucket.Table { return b.table }
+
+// Chain is the copy's place in the chain, for reading and for the inputs that are the chain's alone: Receive, Install,
+// Applied, Grant, Seal, HandOver, Score, Away, Join, Leave and Refused.
+func (b *Bucket) Chain() *chain.Replica { return b.chain }
+
+// Err tells why the bucket must not be used any more: its table has broken, or does not take what the chain confirmed.
+func (b *Bucket) Err() error { return b.err }
+
+// SetZone tells the table what a zone has switched on.
+func (b *Bucket) SetZone(name string, settings bucket.ZoneSettings) { b.table.SetZone(name, settings) }
+
+// Turned says where a request belongs that could not be taken.
+type Turned uint8
+
+// What Request says.
+const (
+	Taken     Turned = iota // the request was given to the table; its answer comes as an effect
+	Elsewhere               // another node is the primary: View().Primary()
+	Later                   // this copy is the primary and cannot answer now, or nobody is
+	Full                    // too much is waiting for confirmation
+)
+
+// Turned says what Request would say now.
+func (b *Bucket) Turned() Turned {
+	err := b.chain.Proposable()
+	switch {
+	case b.image.holding:
+		return Later
+	case err == nil && b.acting:
+		return Taken
+	case err == chain.ErrFull: //nolint:errorlint // Proposable returns it as it is
+		return Full
+	}
+	if view := b.chain.View(); view.Epoch > 0 && view.Primary() != b.chain.Self() {
+		return Elsewhere
+	}
+	return Later
+}
+
+// Request gives a request to the table, if it can be taken.
+func (b *Bucket) Request(now bucket.Now, in *bucket.Input) Turned {
+	if t := b.Turned(); t != Taken {
+		return t
+	}
+	b.step(now, in)
+	return Taken
+}
+
+// Tell gives the table an input that is not a request. One that cannot be taken now is dropped: it is soft.
+func (b *Bucket) Tell(now bucket.Now, in *bucket.Input) {
+	if b.Turned() == Taken {
+		b.step(now, in)
+	}
+}
+
+func (b *Bucket) step(now bucket.Now, in *bucket.Input) {
+	b.out.Effects = b.out.Effects[:0]
+	b.table.Step(now, in, &b.out)
+	b.proposed()
+}
+
+// proposed takes what the table has just done into the history.
+func (b *Bucket) proposed() {
+	if err := b.table.Err(); err != nil {
+		b.fail(err)
+		return
+	}
+	if len(b.out.Change) > 0 {
+		seq, err := b.chain.Propose(b.out.Change)
+		if err != nil || seq != b.out.Seq {
+			b.fail(fmt.Errorf("change %d of the table is number %d of the chain (%w)", b.out.Seq, seq, err))
+			return
+		}
+		b.waiting.touched = append(b.waiting.touched, b.out.Zone)
+	}
+	for i := range b.out.Effects {
+		b.waiting.put(b.out.Seq, &b.out.Effects[i], nil)
+	}
+}
+
+// Wait has the mark come back when everything that the table says now is confirmed. Request must say Taken.
+func (b *Bucket) Wait(mark any) { b.waiting.put(b.table.Seq(), nil, mark) }
+
+// Next is when Tick and Round are due if no input comes before, in nanoseconds of the boot clock: now if there is something
+// for Round to give.
+func (b *Bucket) Next(now int64) int64 {
+	next := b.chain.Next(now)
+	if b.Turned() == Taken {
+		next = min(next, b.table.Next())
+	}
+	if b.image.mark != nil {
+		next = min(next, b.image.until)
+	}
+	return next
+}
+
+// Tick tells the time before the first other input of a turn, and carries out what is due, a bounded amount of it.
+func (b *Bucket) Tick(now bucket.Now) {
+	b.chain.Tick(now.Boot)
+	for n := 0; n < tickLimit && b.table.Next() <= now.Boot && b.Turned() == Taken; n++ {
+		b.step(now, &bucket.Input{Kind: bucket.Tick})
+	}
+}
+
+func (b *Bucket) fail(err error) {
+	if b.err == nil {
+		b.err = fmt.Errorf("bucket %d: %w", b.Number(), err)
+	}
+}

@@ -1,0 +1,27 @@
+// Package replicated is one bucket on one node: its lock table, its copy's place in the chain, and what waits for
+// confirmation. It is pure, as the two rooms are that it joins: no I/O, no clock, no goroutine, no randomness.
+//
+// # What it decides
+//
+// Package bucket says what a request leads to, package chain says what is confirmed. Between them stands little, but it
+// has to be right, so it is here and not in a goroutine of the daemon:
+//
+//   - A request is given to the table only if its change could be proposed this instant ([Bucket.Request] says otherwise
+//     where the request belongs). So a table never makes a change that the chain does not get.
+//   - An effect waits until the change with its sequence number is confirmed and the copy may act. Effects keep their order.
+//   - A secondary applies confirmed changes only, and remembers the replies of the last ones: its primary may have died
+//     between the confirmation and the publishing. After a promotion they are given again, identical, with those of
+//     changes that nobody knew to be confirmed. Replies are at least once; a client acts on one.
+//   - A new primary's term is higher than any that may have been used: the argument is at [Bucket.term].
+//   - What has to be in the journal comes out as records before everything that may be seen outside.
+//
+// # What a caller must do
+//
+//  1. Feed inputs, in any number: requests, messages of the chain, views, leases, and Tick when [Bucket.Next] is due.
+//  2. Call [Bucket.Round] for each bucket that had an input; all of them may add to one [Output].
+//  3. Carry the Output out from the top to the bottom: the records are written before anything else is begun. If they
+//     cannot be, the process must end without carrying out the rest.
+//  4. Look at the clock before publishing: what is released is void once the lease with which the round was made has ended.
+//
+// [Replay] is the way back from the journal's records to the [Start] of a bucket.
+package replicated

@@ -1,0 +1,122 @@
+package replicated
+
+import "github.com/opencluster/oclocks/bucket"
+
+// item is an effect that waits for the change seq, or a mark.
+type item struct {
+	seq    uint64
+	effect bucket.Effect
+	mark   any
+}
+
+// queue has what waits for confirmation, in order.
+type queue struct {
+	items   []item
+	head    int
+	touched []string // zones of the changes since the last round
+}
+
+func (q *queue) put(seq uint64, e *bucket.Effect, mark any) {
+	i := item{seq: seq, mark: mark}
+	if e != nil {
+		i.effect = *e
+	}
+	q.items = append(q.items, i)
+}
+
+func (q *queue) empty() bool { return q.head == len(q.items) }
+
+// release gives what waits for changes up to seq.
+func (q *queue) release(number uint32, seq uint64, out *Output) {
+	for q.head < len(q.items) && q.items[q.head].seq <= seq {
+		i := &q.items[q.head]
+		if i.mark != nil {
+			out.Marks = append(out.Marks, Released{Mark: i.mark})
+		} else {
+			out.Released = append(out.Released, Effect{Bucket: number, Effect: i.effect})
+		}
+		*i = item{}
+		q.head++
+	}
+	q.shrink()
+}
+
+// shrink begins the array anew when it is empty, and moves it when half of it is.
+func (q *queue) shrink() {
+	switch {
+	case q.empty():
+		q.items, q.head = q.items[:0], 0
+		if cap(q.items) > 4096 {
+			q.items = nil
+		}
+	case q.head > 1024 && q.head > len(q.items)/2:
+		n := copy(q.items, q.items[q.head:])
+		clear(q.items[n:])
+		q.items, q.head = q.items[:n], 0
+	}
+}
+
+// drop gives up everything: marks come back as lost. Replies are lost too: whoever takes over gives those that told of a
+// change, and who asked for something else asks again.
+func (q *queue) drop(out *Output) {
+	for _, i := range q.items[q.head:] {
+		if i.mark != nil {
+			out.Marks = append(out.Marks, Released{Mark: i.mark, Lost: true})
+		}
+	}
+	q.items, q.head, q.touched = nil, 0, q.touched[:0]
+}
+
+const (
+	recentKeep = 2_000_000_000 // nanoseconds: longer than it takes until a dead primary is replaced
+	recentMost = 1024
+)
+
+// recent remembers the replies of the changes that were applied last on a secondary.
+type recent struct {
+	items []recentItem
+	head  int
+}
+
+type recentItem struct {
+	at int64
+	item
+}
+
+func (r *recent) put(now int64, seq uint64, e *bucket.Effect) {
+	if e.Kind == bucket.NotifyZone {
+		return // told at most once more is once too often; the lock events promise nothing
+	}
+	if len(r.items)-r.head >= recentMost {
+		r.pop()
+	}
+	r.items = append(r.items, recentItem{at: now, item: item{seq: seq, effect: *e}})
+	if r.head > recentMost {
+		n := copy(r.items, r.items[r.head:])
+		clear(r.items[n:])
+		r.items, r.head = r.items[:n], 0
+	}
+}
+
+func (r *recent) pop() {
+	r.items[r.head] = recentItem{}
+	r.head++
+}
+
+// forget drops what is too old.
+func (r *recent) forget(now int64) {
+	for r.head < len(r.items) && r.items[r.head].at < now-recentKeep {
+		r.pop()
+	}
+	if r.head == len(r.items) {
+		r.items, r.head = r.items[:0], 0
+	}
+}
+
+// take moves everything to the queue of what waits for confirmation.
+func (r *recent) take(q *queue) {
+	for _, i := range r.items[r.head:] {
+		q.items = append(q.items, i.item)
+	}
+	*r = recent{}
+}

@@ -1,0 +1,157 @@
+package replicated
+
+import (
+	"fmt"
+
+	"github.com/opencluster/oclocks/bucket"
+	"github.com/opencluster/oclocks/bucket/chain"
+)
+
+// Start is what a bucket begins with: what its journal had. The zero Start is a copy that has never been.
+type Start struct {
+	Chain  chain.Start
+	Table  *bucket.Table // has the changes up to Chain.Delivered; nil: a new one
+	Number uint64        // of the last record
+}
+
+// keepReplayed is how many confirmed changes a replay leaves in memory for a neighbour that was away for a moment.
+const keepReplayed = 1024
+
+// Replay makes the Start of one bucket of the records that the journal has of it, in their order.
+type Replay struct {
+	cfg   bucket.Config
+	state chain.State
+	table *bucket.Table
+	base  chain.Point // before the first of changes
+	list  []chain.Change
+	sure  uint64 // known to be confirmed
+	done  uint64 // in the table
+	count uint64
+	out   bucket.Output
+}
+
+// NewReplay begins the replay of a bucket.
+func NewReplay(cfg bucket.Config) *Replay {
+	r := &Replay{cfg: cfg}
+	r.clear()
+	return r
+}
+
+func (r *Replay) clear() {
+	r.table, r.base = bucket.New(r.cfg), chain.Origin(r.cfg.Bucket)
+	r.list, r.sure, r.done = nil, 0, 0
+}
+
+// Add takes the next record. The payload may be kept. Errors wrap ErrRecord or are those of the table.
+func (r *Replay) Add(number uint64, whole bool, payload []byte) error {
+	if len(payload) == 0 || whole != (recordKind(payload[0]) == recordWhole) {
+		return fmt.Errorf("%w: number %d", ErrRecord, number)
+	}
+	r.count = number
+	in := reader{buf: payload[1:]}
+	switch recordKind(payload[0]) {
+	case recordChange:
+		return r.change(&in)
+	case recordState:
+		r.state = in.state()
+		return in.end()
+	case recordCut:
+		seq := in.num()
+		if err := in.end(); err != nil {
+			return err
+		}
+		if seq < r.done || seq < r.base.Seq {
+			return fmt.Errorf("%w: it cuts off at %d what is in the table up to %d", ErrRecord, seq, r.done)
+		}
+		r.list = r.list[:min(uint64(len(r.list)), seq-r.base.Seq)]
+		return nil
+	case recordDrop:
+		r.clear()
+		return in.end()
+	case recordWhole:
+		return r.whole(&in)
+	}
+	return fmt.Errorf("%w: kind %d", ErrRecord, payload[0])
+}
+
+func (r *Replay) last() chain.Point {
+	if len(r.list) == 0 {
+		return r.base
+	}
+	c := &r.list[len(r.list)-1]
+	return chain.Point{Epoch: c.Epoch, Seq: c.Seq, Hash: c.Hash}
+}
+
+func (r *Replay) change(in *reader) error {
+	last := r.last()
+	c := chain.Change{Epoch: in.num(), Hash: in.hash(), Seq: last.Seq + 1, Prev: last.Hash}
+	sure := in.num()
+	c.Data = in.buf
+	if in.bad {
+		return in.end()
+	}
+	r.list = append(r.list, c)
+	return r.confirm(sure)
+}
+
+// confirm brings the table to what is known to be confirmed and forgets what nobody will ask for.
+func (r *Replay) confirm(sure uint64) error {
+	r.sure = max(r.sure, min(sure, r.last().Seq))
+	for r.done < r.sure {
+		c := &r.list[r.done-r.base.Seq]
+		r.out.Effects = r.out.Effects[:0]
+		if err := r.table.Apply(c.Data, &r.out); err != nil {
+			return fmt.Errorf("apply change %d of bucket %d: %w", c.Seq, r.cfg.Bucket, err)
+		}
+		r.done++
+		if r.out.Seq != r.done {
+			return fmt.Errorf("%w: change %d is the table's %d", ErrRecord, r.done, r.out.Seq)
+		}
+	}
+	if r.done-r.base.Seq > 2*keepReplayed {
+		n := r.done - r.base.Seq - keepReplayed
+		c := &r.list[n-1]
+		r.base = chain.Point{Epoch: c.Epoch, Seq: c.Seq, Hash: c.Hash}
+		r.list = append([]chain.Change(nil), r.list[n:]...)
+	}
+	return nil
+}
+
+func (r *Replay) whole(in *reader) error {
+	r.clear()
+	r.state = in.state()
+	r.base = in.point()
+	sure := in.num()
+	image := in.bytes()
+	n := in.num()
+	if in.bad || r.base.Seq > sure {
+		return fmt.Errorf("%w: a snapshot", ErrRecord)
+	}
+	r.sure, r.done = r.base.Seq, r.base.Seq
+	if len(image) > 0 {
+		if err := r.table.Restore(image); err != nil {
+			return fmt.Errorf("restore bucket %d: %w", r.cfg.Bucket, err)
+		}
+	}
+	if r.table.Seq() != r.base.Seq {
+		return fmt.Errorf("%w: the snapshot of change %d is of the table's %d", ErrRecord, r.base.Seq, r.table.Seq())
+	}
+	for range n {
+		part := reader{buf: in.bytes()}
+		if err := r.change(&part); err != nil {
+			return err
+		}
+	}
+	if err := in.end(); err != nil {
+		return err
+	}
+	return r.confirm(sure)
+}
+
+// Start is what the records amount to.
+func (r *Replay) Start() Start {
+	return Start{
+		Chain: chain.Start{State: r.state, Base: r.base, Changes: r.list, Confirmed: r.sure, Delivered: r.done},
+		Table: r.table, Number: r.count,
+	}
+}

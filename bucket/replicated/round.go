@@ -1,0 +1,218 @@
+package replicated
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/opencluster/oclocks/bucket"
+	"github.com/opencluster/oclocks/bucket/chain"
+)
+
+// Round adds to out what this bucket wants done. After an error (Err) it adds nothing any more.
+func (b *Bucket) Round(now bucket.Now, out *Output) {
+	if b.err != nil {
+		return
+	}
+	r := b.chain.Ready(now.Boot)
+	b.store(&r, out)
+	out.Messages = append(out.Messages, r.Messages...)
+	if r.Demoted {
+		b.demote(out)
+	}
+	b.deliver(now, &r, out)
+	b.sure = r.Confirmed
+	if r.Promoted != 0 {
+		b.promote(now, &r)
+	}
+	b.recovery(now, &r)
+	if r.Acting && b.acting {
+		b.waiting.release(b.Number(), r.Confirmed, out)
+	}
+	if r.NeedSnapshot {
+		b.give()
+	}
+	b.takeImage(now.Boot, out)
+	for _, zone := range b.waiting.touched {
+		out.Touched = append(out.Touched, Touched{b.Number(), zone})
+	}
+	b.waiting.touched = b.waiting.touched[:0]
+	b.tellTurn(out)
+	b.ask(&r, out)
+}
+
+// store gives the records that the journal needs before anything else is done.
+func (b *Bucket) store(r *chain.Output, out *Output) {
+	if r.State != nil {
+		b.state = *r.State
+	}
+	if r.Discard {
+		b.record(out, append(out.begin(), byte(recordDrop)))
+		b.renew(nil)
+	}
+	if r.Restore != nil {
+		b.renew(r.Restore)
+		b.record(out, b.whole(out.begin(), r.Restore.Point, r.Restore.Point.Seq, r.Restore.Data, nil))
+		out.Records[len(out.Records)-1].Whole = true
+	}
+	if r.Truncate {
+		b.record(out, binary.AppendUvarint(append(out.begin(), byte(recordCut)), r.TruncateTo))
+	}
+	for i := range r.Append {
+		b.record(out, appendChange(out.begin(), &r.Append[i], r.Confirmed))
+	}
+	if r.State != nil {
+		b.record(out, appendState(append(out.begin(), byte(recordState)), r.State))
+	}
+}
+
+func (b *Bucket) record(out *Output, payload []byte) {
+	b.number++
+	out.Records = append(out.Records, Record{Bucket: b.Number(), Number: b.number, Payload: out.end(payload)})
+}
+
+func (b *Bucket) whole(buf []byte, base chain.Point, sure uint64, image []byte, after []chain.Change) []byte {
+	buf = appendPoint(appendState(append(buf, byte(recordWhole)), &b.state), base)
+	buf = binary.AppendUvarint(buf, sure)
+	buf = binary.AppendUvarint(buf, uint64(len(image)))
+	buf = append(buf, image...)
+	buf = binary.AppendUvarint(buf, uint64(len(after)))
+	for i := range after {
+		part := appendChange(nil, &after[i], sure)[1:]
+		buf = append(binary.AppendUvarint(buf, uint64(len(part))), part...)
+	}
+	return buf
+}
+
+// renew gives the bucket a new table: an empty one, or the state that a neighbour sent.
+func (b *Bucket) renew(image *chain.Snapshot) {
+	b.table, b.recent, b.acting = bucket.New(b.cfg.Table), recent{}, false
+	if image != nil {
+		if err := b.table.Restore(image.Data); err != nil {
+			b.fail(fmt.Errorf("take over the state of change %v: %w", image.Point, err))
+		} else if b.table.Seq() != image.Point.Seq {
+			b.fail(fmt.Errorf("the state of change %v is the table's %d", image.Point, b.table.Seq()))
+		}
+	}
+	b.waiting.touched = append(b.waiting.touched, "")
+	b.settle()
+}
+
+// deliver applies confirmed changes, and what a new primary finds beyond them.
+func (b *Bucket) deliver(now bucket.Now, r *chain.Output, out *Output) {
+	b.recent.forget(now.Boot)
+	for i := range r.Deliver {
+		c := &r.Deliver[i]
+		b.out.Effects = b.out.Effects[:0]
+		if err := b.table.Apply(c.Data, &b.out); err != nil {
+			b.fail(fmt.Errorf("apply change %d of epoch %d: %w", c.Seq, c.Epoch, err))
+			return
+		}
+		if b.out.Seq != c.Seq {
+			b.fail(fmt.Errorf("change %d of the chain is the table's %d", c.Seq, b.out.Seq))
+			return
+		}
+		out.Touched = append(out.Touched, Touched{b.Number(), b.out.Zone})
+		for j := range b.out.Effects {
+			b.recent.put(now.Boot, c.Seq, &b.out.Effects[j])
+		}
+	}
+}
+
+// promote makes the table primary. Its first change is proposed at once; the replies of the last changes wait for it,
+// because with it everything before is confirmed.
+func (b *Bucket) promote(now bucket.Now, r *chain.Output) {
+	b.recent.take(&b.waiting)
+	b.out.Effects = b.out.Effects[:0]
+	if r.Recovering != 0 {
+		b.limit = r.Recovering
+	} else {
+		b.limit = 0
+	}
+	if err := b.table.Promote(now, b.term(now, r), b.limit, &b.out); err != nil {
+		b.fail(fmt.Errorf("become the primary in epoch %d: %w", r.Promoted, err))
+		return
+	}
+	b.acting = true
+	b.proposed()
+}
+
+// term is the term of a new primary. It must be higher than any that a token was ever given with, also where the history
+// has lost its end.
+//
+// Each promotion has an epoch of its own and at least one term more than the one before; a table whose counter was full
+// has taken one more. So a history that ends with the promotion of epoch e and term t, and after which things were lost,
+// can have been followed by promotions in epochs up to the present one, e', and no higher term was used than t plus two
+// for each of them, as long as no counter of 2^29 tokens was full twice in one epoch. Without loss nothing is left out,
+// and one more is enough; two, because a restart may have lost the change that raised a full counter.
+//
+// Where nothing outlives the process the epochs begin anew too, and wall time has to do: 2^14 tokens a millisecond for each
+// zone, counted from 2026.
+func (b *Bucket) term(now bucket.Now, r *chain.Output) bucket.Term {
+	last := b.table.Term()
+	t := bucket.Term{Epoch: r.Promoted, Term: last.Term + 2}
+	if r.Recovering != 0 && r.Promoted > last.Epoch {
+		t.Term = last.Term + uint32(min(2*(r.Promoted-last.Epoch), maxTerm/2)) + 1
+	}
+	if b.cfg.Volatile && (b.table.Seq() == 0 || r.Recovering != 0) {
+		ms := uint64(max(0, now.Wall-tokenEpoch))
+		if wall := uint32(min(ms>>15+1, maxTerm)); wall > t.Term {
+			t.Term, t.Counter = wall, uint32(ms&0x7fff)<<14
+		}
+	}
+	return t
+}
+
+const (
+	maxTerm = 1<<24 - 1
+
+	// tokenEpoch is 2026-01-01 UTC in Unix milliseconds.
+	tokenEpoch = 1_767_225_600_000
+)
+
+// recovery keeps the table from granting while the chain says that answered changes may be missing. What ends it is the
+// commit of a view, not the time.
+func (b *Bucket) recovery(now bucket.Now, r *chain.Output) {
+	switch {
+	case !b.acting || b.limit == 0 && r.Recovering == 0:
+	case r.Recovering == 0:
+		b.limit = 0
+		b.table.Recover(now, 0)
+	case now.Boot >= b.limit-recoveryStep/2 || r.Recovering > b.limit:
+		b.limit = max(r.Recovering, now.Boot+recoveryStep)
+		b.table.Recover(now, b.limit)
+	}
+}
+
+// recoveryStep is by how much the end of a recovery is put off while its view is being committed.
+const recoveryStep = 1_000_000_000
+
+// demote makes the table a replica again.
+func (b *Bucket) demote(out *Output) {
+	b.acting, b.limit = false, 0
+	b.table.Demote()
+	b.waiting.drop(out)
+}
+
+// tellTurn says when this node begins and ends to be the one that is asked.
+func (b *Bucket) tellTurn(out *Output) {
+	if b.turn != b.acting {
+		b.turn = b.acting
+		out.Turns = append(out.Turns, Turn{b.Number(), b.acting})
+	}
+}
+
+// ask passes on what is for the control plane.
+func (b *Bucket) ask(r *chain.Output, out *Output) {
+	if r.Propose != nil {
+		out.Proposals = append(out.Proposals, Proposal{b.Number(), *r.Propose})
+	}
+	if r.Sealed != nil {
+		out.Reports = append(out.Reports, Report{b.Number(), *r.Sealed})
+	}
+	if r.Behind != 0 {
+		out.Behind = append(out.Behind, Behind{b.Number(), r.Behind})
+	}
+	for _, a := range r.Alerts {
+		out.Alerts = append(out.Alerts, Alert{b.Number(), a})
+	}
+}
