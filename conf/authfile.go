@@ -120,14 +120,7 @@ func encodeAuth(s *authState) ([]byte, error) {
 }
 
 func readAuth(path string) (*authState, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, fmt.Errorf("read the authentication file: %w", err)
-	}
-	if mode := info.Mode().Perm(); mode&0o077 != 0 {
-		return nil, fmt.Errorf("%s: %w (mode %04o), and whoever reads it can make credentials: chmod 600 %s", path, ErrUnsafeFile, mode, path)
-	}
-	content, err := readBounded(path, maxAuth)
+	content, err := readSecret(path, maxAuth)
 	if err != nil {
 		return nil, fmt.Errorf("read the authentication file: %w", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -151,6 +152,9 @@ func setField[T any](r fileReader, table []field[T], t *T, key string, k, v *yam
 		unknown.Source = r.at(k)
 		return unknown
 	}
+	if f.many && v.Kind == yaml.SequenceNode {
+		return setMany(r, f, t, key, v)
+	}
 	if v.Kind != yaml.ScalarNode {
 		return &KeyError{Key: key, Source: r.at(v), Problem: "is a list or mapping", Fix: "expected one value (" + f.kind + ")"}
 	}
@@ -163,7 +167,37 @@ func setField[T any](r fileReader, table []field[T], t *T, key string, k, v *yam
 	return nil
 }
 
+// setMany hands the values of a list to a field that takes several.
+func setMany[T any](r fileReader, f field[T], t *T, key string, list *yaml.Node) error {
+	if len(list.Content) == 0 {
+		return nil
+	}
+	values := make([]string, len(list.Content))
+	for i, n := range list.Content {
+		if n.Kind != yaml.ScalarNode || isNull(n) || strings.Contains(n.Value, ",") {
+			return &KeyError{Key: fmt.Sprintf("%s[%d]", key, i), Source: r.at(n), Problem: "is not one value", Fix: "expected " + f.kind}
+		}
+		values[i] = n.Value
+	}
+	if err := f.set(t, strings.Join(values, ",")); err != nil {
+		return &KeyError{Key: key, Source: r.at(list), Problem: err.Error()}
+	}
+	return nil
+}
+
 func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.Tag == "!!null" }
+
+// readSecret is readBounded for a file that only its owner may read: ErrUnsafeFile otherwise.
+func readSecret(path string, limit int64) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if mode := info.Mode().Perm(); mode&0o077 != 0 {
+		return nil, fmt.Errorf("%s: %w (mode %04o), and whoever reads it can make credentials: chmod 600 %s", path, ErrUnsafeFile, mode, path)
+	}
+	return readBounded(path, limit)
+}
 
 // readBounded reads a file of at most limit bytes.
 func readBounded(path string, limit int64) ([]byte, error) {

@@ -13,6 +13,7 @@ type field[T any] struct {
 	name string // as in the file; with - for _ the flag; in capitals after OCLOCKS_ the environment variable
 	kind string // what the help shows for the value: string, duration, bool, …
 	help string
+	many bool // values with commas between them; in the file it may be a list too
 	get  func(*T) string
 	set  func(*T, string) error
 }
@@ -27,6 +28,32 @@ var settingFields = []field[Settings]{
 	text("node", "name", "name of this node, for people", func(s *Settings) *string { return &s.Node }),
 	text("location", "path", "where this node is, such as eu/fra/rack7", func(s *Settings) *string { return &s.Location }),
 	text("cluster", "name", "name of the cluster", func(s *Settings) *string { return &s.Cluster }),
+	text("cluster_listen", "host:port", "address for the other daemons of the cluster; nobody can join without it",
+		func(s *Settings) *string { return &s.ClusterListen }),
+	text("cluster_advertise", "host:port", "where the other daemons reach cluster_listen, if it is another address",
+		func(s *Settings) *string { return &s.ClusterAdvertise }),
+	list("join", "host:port,…", "daemons to join: their cluster_listen, or a DNS name that has all of their addresses",
+		func(s *Settings) *[]string { return &s.Join }),
+	{
+		name: "found", kind: "bool", help: "may begin a new cluster; true unless there is a cluster to join",
+		get: func(s *Settings) string { return strconv.FormatBool(s.MayFound()) },
+		set: func(s *Settings, v string) error {
+			b, err := parseBool(v)
+			s.Found = &b
+			return err
+		},
+	},
+	text("token", "token", "join token, or @FILE of one, with which a new node joins the first time",
+		func(s *Settings) *string { return &s.Token }),
+	count("priority", "1, the first choice to lead and to be primary, to 15, the last resort",
+		func(s *Settings) *int { return &s.Priority }),
+	count("min_quorum", "new cluster: daemons that must be there before new locks are given",
+		func(s *Settings) *int { return &s.MinQuorum }),
+	duration("node_lease", "new cluster: how long a node may act without hearing from the leader",
+		func(s *Settings) *time.Duration { return &s.NodeLease }),
+	text("acks", "copies", "new cluster: who has a change before it is answered: first (secondary), majority or all",
+		func(s *Settings) *string { return &s.Acks }),
+	count("voters", "new cluster: how many daemons vote: 1, 3, 5 or 7", func(s *Settings) *int { return &s.Voters }),
 	text("log_level", "level", "debug, info, warn or error", func(s *Settings) *string { return &s.LogLevel }),
 	text("log_format", "format", "text or json", func(s *Settings) *string { return &s.LogFormat }),
 	{
@@ -120,6 +147,29 @@ func count[T any](name, help string, at func(*T) *int) field[T] {
 				return fmt.Errorf("%q is not a number", v)
 			}
 			*at(t) = n
+			return nil
+		},
+	}
+}
+
+// list is several values, with commas between them; in the file it may be a list too.
+func list[T any](name, kind, help string, at func(*T) *[]string) field[T] {
+	return field[T]{
+		name: name, kind: kind, help: help, many: true,
+		get: func(t *T) string { return strings.Join(*at(t), ",") },
+		set: func(t *T, v string) error {
+			var values []string
+			if v == "" {
+				*at(t) = nil
+				return nil
+			}
+			for value := range strings.SplitSeq(v, ",") {
+				if value = strings.TrimSpace(value); value == "" {
+					return fmt.Errorf("%q has an empty entry: expected values with commas between them", v)
+				}
+				values = append(values, value)
+			}
+			*at(t) = values
 			return nil
 		},
 	}

@@ -95,14 +95,8 @@ func override(flags *pflag.FlagSet, environ []string, key field[Settings]) (sour
 // for.
 func (s *Settings) validateFor(sources map[string]string) error {
 	err := s.Validate()
-	if err == nil && s.Data == "" {
-		for _, z := range s.Zones {
-			if !z.Open {
-				err = &KeyError{Key: "data", Problem: "zone " + z.Name + " has users, and there is no place for its keys",
-					Fix: "name a directory with --data"}
-				break
-			}
-		}
+	if missing := s.missingData(); err == nil && missing != nil {
+		err = missing
 	}
 	var ke *KeyError
 	if errors.As(err, &ke) && ke.Source == "" {

@@ -48,12 +48,17 @@ func TestOneTableDrivesFlagsEnvironmentAndFile(t *testing.T) {
 		"listen": "127.0.0.1:9", "http": "off", "data": "/d", "node": "n", "location": "eu/fra", "cluster": "c", "log_level": "debug",
 		"log_format": "json", "buckets": "64", "max_lease": "2m0s", "session_lease": "7s", "sync": "always", "hide_servers": "true",
 		"allow_open_zone_on_any_address": "true",
+		"cluster_listen":                 "", "cluster_advertise": "", "join": "", "found": "true", "token": "", "priority": "3", "min_quorum": "1",
+		"node_lease": "2s", "acks": "all", "voters": "7",
 	}
 	if len(values) != len(Keys()) {
 		t.Fatalf("the test knows %d keys of %v", len(values), Keys())
 	}
 	for _, key := range Keys() {
 		value := values[key]
+		if key == "min_quorum" || value == "" {
+			continue // make no sense alone: see TestSettingsOfAClusteredDaemon
+		}
 		flag, env := "--"+strings.ReplaceAll(key, "_", "-"), "OCLOCKS_"+strings.ToUpper(key)
 		byFlag, err1 := load(t, []string{flag + "=" + value}, nil, "")
 		byEnv, err2 := load(t, nil, []string{env + "=" + value}, "")

@@ -31,9 +31,8 @@ func NodeID(dataDir string) (string, error) {
 		content, err := os.ReadFile(path)
 		if err == nil {
 			id := strings.TrimSpace(string(content))
-			if raw, err := nodeIDEncoding.DecodeString(id); err != nil || len(raw) != 16 {
-				return "", fmt.Errorf("%s does not hold a node's identifier (%d characters of a-z and 2-7): "+
-					"restore it, or remove it if this node has no journal", path, nodeIDLen)
+			if err := CheckNodeID(id); err != nil {
+				return "", fmt.Errorf("%s: %w: restore it, or remove it if this node has no journal", path, err)
 			}
 			return id, nil
 		}
@@ -46,6 +45,14 @@ func NodeID(dataDir string) (string, error) {
 		}
 	}
 	return "", fmt.Errorf("%s appears and disappears", path)
+}
+
+// CheckNodeID refuses what is not a node's identifier.
+func CheckNodeID(id string) error {
+	if raw, err := nodeIDEncoding.DecodeString(id); err != nil || len(raw) != 16 || len(id) != nodeIDLen {
+		return fmt.Errorf("%q is not a node's identifier (%d characters of a-z and 2-7)", shorten(id), nodeIDLen)
+	}
+	return nil
 }
 
 func newNodeID() string { return strings.ToLower(rand.Text()) }

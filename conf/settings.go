@@ -35,6 +35,19 @@ type Settings struct {
 	Location string // where the node is, as a path: eu/fra/rack7
 	Cluster  string // name of the cluster
 
+	ClusterListen    string   // HOST:PORT for other daemons; "": a cluster of one that nobody can join
+	ClusterAdvertise string   // HOST:PORT where other daemons reach this one; "": ClusterListen
+	Join             []string // HOST:PORT of other daemons, or of DNS names with several addresses
+	Found            *bool    // may begin a new cluster; nil: if there is nobody to join. See MayFound
+	Token            string   // join token, or @FILE of one. See JoinToken
+	Priority         int      // 1, the first choice to lead and to be primary, to MaxPriority
+
+	// What a new cluster begins with; afterwards they are of the cluster's own configuration.
+	MinQuorum int           // daemons that must be there before new locks are given, 1 to MaxMinQuorum
+	NodeLease time.Duration // how long a node may act without hearing from the leader, MinNodeLease to MaxNodeLease
+	Acks      string        // AcksFirst, AcksMajority or AcksAll
+	Voters    int           // daemons that vote, 1, 3, 5 or 7
+
 	LogLevel  string // debug, info, warn, error
 	LogFormat string // text, json
 
@@ -60,6 +73,7 @@ func Default() *Settings {
 	s := &Settings{
 		Listen: "127.0.0.1:4222", HTTP: "127.0.0.1:8222",
 		Node: node, Cluster: "oclocks",
+		Priority: 8, MinQuorum: 1, NodeLease: 800 * time.Millisecond, Acks: AcksFirst, Voters: 5,
 		LogLevel: "info", LogFormat: "text",
 		Buckets: 32, MaxLease: time.Minute, SessionLease: 10 * time.Second,
 		Sync: SyncBackground,
@@ -90,7 +104,7 @@ func (s *Settings) OpenZone() (z Zone, ok bool) {
 
 // Validate refuses settings with which a daemon must not start. The error is a *KeyError.
 func (s *Settings) Validate() error {
-	for _, check := range []func() error{s.checkAddresses, s.checkTexts, s.checkNumbers, s.checkZones} {
+	for _, check := range []func() error{s.checkAddresses, s.checkTexts, s.checkNumbers, s.checkCluster, s.checkZones} {
 		if err := check(); err != nil {
 			return err
 		}
