@@ -1,0 +1,152 @@
+package flow
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+	"go.uber.org/goleak"
+
+	"github.com/opencluster/oclocks/bucket/chain"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// TestScripts runs the transcripts in testdata. Each file has one script for each type.
+func TestScripts(t *testing.T) {
+	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+		w := &world{t: t, asks: NewAsks(3), feed: NewFeed(3, func(s []chain.View) []chain.View { return s })}
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			w.t, w.out = t, &strings.Builder{}
+			for line := range strings.SplitSeq(d.Input, "\n") {
+				w.do(d, d.Cmd, strings.Fields(line))
+			}
+			if w.out.Len() == 0 {
+				return "ok\n"
+			}
+			return w.out.String()
+		})
+	})
+}
+
+type world struct {
+	t        *testing.T
+	out      *strings.Builder
+	asks     *Asks
+	feed     *Feed[[]chain.View]
+	presence Presence
+}
+
+func (w *world) say(format string, args ...any) { fmt.Fprintf(w.out, format+"\n", args...) }
+
+func (w *world) num(s string) uint64 {
+	n, err := strconv.ParseUint(s, 10, 64)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return n
+}
+
+// view reads "5:1,2": epoch 5, nodes 1 and 2, all in sync.
+func (w *world) view(s string) chain.View {
+	epoch, nodes, ok := strings.Cut(s, ":")
+	v := chain.View{Epoch: w.num(epoch)}
+	for n := range strings.SplitSeq(nodes, ",") {
+		if ok {
+			v.Chain = append(v.Chain, chain.Member{Node: w.num(n)})
+		}
+	}
+	v.InSync = len(v.Chain)
+	return v
+}
+
+func (w *world) do(d *datadriven.TestData, cmd string, args []string) {
+	switch cmd {
+	case "add": // bucket view
+		if !w.asks.Add(Ask{uint32(w.num(args[0])), w.view(args[1])}) {
+			w.say("no room")
+		}
+	case "take":
+		views, members := 10, 100
+		d.MaybeScanArgs(w.t, "views", &views)
+		d.MaybeScanArgs(w.t, "members", &members)
+		for _, q := range w.asks.Take(views, members) {
+			w.say("bucket %d: %v", q.Bucket, q.View)
+		}
+	case "done": // bucket taken|refused epoch, ...
+		var outcomes []Outcome
+		for ; len(args) >= 3; args = args[3:] {
+			outcomes = append(outcomes, Outcome{uint32(w.num(args[0])), args[1] == "taken", w.num(args[2])})
+		}
+		for _, q := range w.asks.Done(outcomes) {
+			w.say("refused for bucket %d: %v", q.Bucket, q.View)
+		}
+	case "unknown":
+		w.asks.Unknown()
+	case "committed":
+		w.asks.Committed(uint32(w.num(args[0])), w.num(args[1]))
+	case "count":
+		w.say("%d waiting, %d in flight", w.asks.Waiting(), w.asks.InFlight())
+	case "push": // change view view ...
+		var state []chain.View
+		for _, a := range args[1:] {
+			state = append(state, w.view(a))
+		}
+		w.feed.Push(w.num(args[0]), state)
+	case "again": // the same views under a later change
+		w.feed.Push(w.num(args[0]), w.feed.pending[len(w.feed.pending)-1].State)
+	case "open":
+		w.feed.Open()
+	case "next":
+		for {
+			views, next, ok := w.feed.Next()
+			if !ok {
+				return
+			}
+			for _, q := range views {
+				w.say("install bucket %d: %v", q.Bucket, q.View)
+			}
+			w.say("applied %d", next.Change)
+		}
+	case "judge": // first now known-start until heard gone?
+		var known Life
+		if len(args) > 2 {
+			known = Life{Claim: Claim{Raft: 7, Start: w.num(args[2])}, Until: int64(w.num(args[3])), Heard: int64(w.num(args[4])), Gone: len(args) > 5}
+		}
+		switch wait := Judge(Claim{Raft: 7, Start: 2}, known, int64(w.num(args[0])), int64(w.num(args[1]))); wait {
+		case 0:
+			w.say("may register")
+		case math.MaxInt64:
+			w.say("another one lives")
+		default:
+			w.say("wait %d", wait)
+		}
+	default:
+		w.seen(cmd, args)
+	}
+}
+
+func (w *world) seen(cmd string, args []string) {
+	switch cmd {
+	case "route":
+		w.presence.Route(args[0], args[1] == "up")
+	case "heard":
+		w.presence.Heard(args[0], len(args) > 1)
+	case "farewell":
+		w.presence.Farewell(args[0])
+	case "forget":
+		w.presence.Forget(func(id string) bool { return id != args[0] })
+	case "changes":
+		for _, c := range w.presence.Changes() {
+			w.say("%s away: %v", c.Node, c.Away)
+		}
+	case "greet": // ms
+		ids, next := w.presence.Greetings(int64(w.num(args[0])) * 1e6)
+		w.say("greet %v, again at %d", ids, next/1e6)
+	default:
+		w.t.Fatalf("unknown command %q", cmd)
+	}
+}
