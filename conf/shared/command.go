@@ -1,0 +1,234 @@
+package shared
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"reflect"
+
+	"github.com/opencluster/oclocks/bucket/chain"
+	"github.com/opencluster/oclocks/conf"
+)
+
+// MaxCommand is the length of the longest command, in bytes.
+const MaxCommand = 8 << 20
+
+// Command is one change of the shared configuration. Exactly one field is set; the name of its field in JSON is the
+// operation, which the JSON has once more as "op".
+type Command struct {
+	Found      *Found      `json:"found,omitempty"`
+	Register   *Register   `json:"register,omitempty"`
+	Remove     *Remove     `json:"remove,omitempty"`
+	Node       *NodeEdit   `json:"node,omitempty"`
+	Set        *Set        `json:"set,omitempty"`
+	Lock       *Lock       `json:"lock,omitempty"`
+	Unlock     *Lock       `json:"unlock,omitempty"`
+	Zone       *ZonePut    `json:"zone,omitempty"`
+	RemoveZone *ZoneName   `json:"remove_zone,omitempty"`
+	Users      *Users      `json:"users,omitempty"`
+	Views      *ViewChange `json:"views,omitempty"`
+	Pin        *Pin        `json:"pin,omitempty"`
+	Unpin      *Unpin      `json:"unpin,omitempty"`
+	Double     *Double     `json:"double,omitempty"`
+}
+
+// Found makes the cluster: its name, the number of buckets, which have no views yet, and everything that the founding
+// node's own configuration has of what is shared from now on.
+type Found struct {
+	Cluster  string                   `json:"cluster"`
+	Buckets  uint32                   `json:"buckets"`            // a power of two, 1 to conf.MaxBuckets
+	Settings map[string]string        `json:"settings,omitempty"` // key and value as text; what is missing has its default
+	Zones    []conf.Zone              `json:"zones"`
+	Keys     map[string]conf.ZoneKeys `json:"keys,omitempty"` // of these zones, and of no others
+}
+
+// Register tells that a node has begun. An unknown identifier gets a number and the life 1. A known one keeps its number;
+// its life is one higher if it is fresh or comes with another raft ID. In the latter case the caller has made sure that the
+// one with the raft ID before is not alive.
+type Register struct {
+	ID       string   `json:"id"`
+	Raft     uint64   `json:"raft"`
+	Fresh    bool     `json:"fresh,omitempty"` // it begins without a complete journal
+	Name     string   `json:"name"`
+	Location string   `json:"location,omitempty"`
+	Priority int      `json:"priority,omitempty"` // 0 is DefaultPriority
+	Routes   []string `json:"routes,omitempty"`   // HOST:PORT
+	Clients  []string `json:"clients,omitempty"`  // HOST:PORT
+	Arbiter  bool     `json:"arbiter,omitempty"`
+}
+
+// Remove forgets a node, for ever: its raft ID never counts again. What it was primary of is taken over when its lease ends.
+type Remove struct {
+	Number uint64 `json:"number"`
+}
+
+// NodeEdit changes what people decide about a node. What is nil stays. A name, location or priority that was set here goes
+// before the one in the node's own configuration.
+type NodeEdit struct {
+	Number   uint64  `json:"number"`
+	Name     *string `json:"name,omitempty"`
+	Location *string `json:"location,omitempty"`
+	Priority *int    `json:"priority,omitempty"`
+	Drain    *bool   `json:"drain,omitempty"`
+}
+
+// Set changes settings, all or none.
+type Set struct {
+	Settings map[string]string `json:"settings"`
+}
+
+// Lock locks or unlocks the configuration. Nodes register, and views change, as before.
+type Lock struct{}
+
+// ZonePut adds a zone or replaces its settings. A new zone comes with its keys, and one that is there may get others (then
+// no credentials count any more but those in them).
+type ZonePut struct {
+	Zone conf.Zone      `json:"zone"`
+	Keys *conf.ZoneKeys `json:"keys,omitempty"`
+}
+
+// ZoneName names a zone.
+type ZoneName struct {
+	Name string `json:"name"`
+}
+
+// Users changes the users of a zone: Drop names public keys that are forgotten, then Put adds users or replaces those with
+// the same key.
+type Users struct {
+	Zone string      `json:"zone"`
+	Drop []string    `json:"drop,omitempty"`
+	Put  []conf.User `json:"put,omitempty"`
+}
+
+// ViewChange has next views. Each is committed if its epoch follows that of the bucket's view; the others change nothing.
+// Result.Taken says which were.
+type ViewChange struct {
+	Views []BucketView `json:"views"`
+}
+
+// Pin makes a node be the bucket's primary as long as it is alive, instead of what balance wants.
+type Pin struct {
+	Bucket uint32 `json:"bucket"`
+	Number uint64 `json:"number"`
+}
+
+// Unpin ends a Pin.
+type Unpin struct {
+	Bucket uint32 `json:"bucket"`
+}
+
+// Double doubles the number of buckets, if it still is Buckets.
+type Double struct {
+	Buckets uint32 `json:"buckets"`
+}
+
+// BucketView is a bucket and a view of it. In JSON it is one list of numbers: bucket, epoch, in-sync, recovery (0 or 1),
+// then node and incarnation of each member.
+type BucketView struct {
+	Bucket uint32
+	View   chain.View
+}
+
+// op is the one field that is set, "" if there are none or several.
+func (c *Command) op() string {
+	v := reflect.ValueOf(c).Elem()
+	op := ""
+	for i := range v.NumField() {
+		if v.Field(i).IsNil() {
+			continue
+		}
+		if op != "" {
+			return ""
+		}
+		name := v.Type().Field(i).Tag.Get("json")
+		op = name[:len(name)-len(",omitempty")]
+	}
+	return op
+}
+
+// Encode gives the command for Apply. It panics for one that has not exactly one field set, which is a programmer's error.
+func (c Command) Encode() []byte {
+	op := c.op()
+	if op == "" {
+		panic("shared: a command must have exactly one operation")
+	}
+	text, err := json.Marshal(struct {
+		Op string `json:"op"`
+		Command
+	}{op, c})
+	if err != nil {
+		panic("shared: encode a command: " + err.Error()) // no field of a command can fail
+	}
+	return text
+}
+
+// decode reads a command strictly.
+func decode(text []byte) (Command, error) {
+	if len(text) > MaxCommand {
+		return Command{}, fmt.Errorf("%w: %d bytes, at most %d", ErrCommand, len(text), MaxCommand)
+	}
+	var c struct {
+		Op string `json:"op"`
+		Command
+	}
+	if err := strict(text, &c); err != nil {
+		return Command{}, fmt.Errorf("%w: %w", ErrCommand, err)
+	}
+	switch op := c.op(); {
+	case op == "":
+		return Command{}, fmt.Errorf("%w: %q: expected exactly one operation", ErrCommand, c.Op)
+	case op != c.Op:
+		return Command{}, fmt.Errorf("%w: op is %q but there is %q", ErrCommand, c.Op, op)
+	}
+	return c.Command, nil
+}
+
+// strict decodes JSON without unknown keys and without anything behind it.
+func strict(text []byte, into any) error {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		return err
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return fmt.Errorf("there is something behind the end")
+	}
+	return nil
+}
+
+// MarshalJSON is a list of numbers.
+func (b BucketView) MarshalJSON() ([]byte, error) {
+	return json.Marshal(flatten(b))
+}
+
+func flatten(b BucketView) []uint64 {
+	recovery := uint64(0)
+	if b.View.Recovery {
+		recovery = 1
+	}
+	list := append(make([]uint64, 0, 4+2*len(b.View.Chain)), uint64(b.Bucket), b.View.Epoch, uint64(b.View.InSync), recovery)
+	for _, m := range b.View.Chain {
+		list = append(list, m.Node, m.Inc)
+	}
+	return list
+}
+
+// UnmarshalJSON reads what MarshalJSON writes. Whether the view can be one is not its business.
+func (b *BucketView) UnmarshalJSON(text []byte) error {
+	var list []uint64
+	if err := json.Unmarshal(text, &list); err != nil {
+		return fmt.Errorf("a view: %w", err)
+	}
+	if len(list) < 4 || len(list)%2 != 0 || len(list) > 4+2*chain.MaxChain {
+		return fmt.Errorf("a view of %d numbers", len(list))
+	}
+	if list[0] > 1<<32-1 || list[2] > chain.MaxChain || list[3] > 1 {
+		return fmt.Errorf("a view %d: a number is out of its range", list[:4])
+	}
+	*b = BucketView{Bucket: uint32(list[0]), View: chain.View{Epoch: list[1], InSync: int(list[2]), Recovery: list[3] == 1}}
+	for i := 4; i < len(list); i += 2 {
+		b.View.Chain = append(b.View.Chain, chain.Member{Node: list[i], Inc: list[i+1]})
+	}
+	return nil
+}
