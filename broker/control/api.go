@@ -1,0 +1,97 @@
+package control
+
+import (
+	"encoding/json"
+	"log/slog"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/opencluster/oclocks/arbiter/plan"
+	"github.com/opencluster/oclocks/bucket/chain"
+	"github.com/opencluster/oclocks/conf/shared"
+)
+
+// Copies are this node's copies of the buckets. All calls come from one goroutine, in order, after [Control.Serve]. They
+// must not block long: the node's lease is told by the same goroutine.
+type Copies interface {
+	// Install gives views in the order in which they were committed, and before the Applied that has them. At first it gives
+	// every view that there is. After a snapshot, or if the copies are slow, views between may be left out.
+	Install(views []shared.BucketView)
+	// Applied says that everything up to this change is applied here. The state is that after it, and is never written to.
+	Applied(change uint64, state *shared.State)
+	// Grant gives the node's lease: chain.Replica.Grant for every copy. live is how many nodes hold one.
+	Grant(lease chain.Lease, live int)
+	// Seal asks copies to be sealed; Control.Sealed is the answer. It may come again.
+	Seal(orders []plan.SealOrder)
+	// HandOver asks primaries to hand over. It may come again.
+	HandOver(orders []plan.HandOverOrder)
+	// Away tells whether messages reach a node, as far as is known.
+	Away(node uint64, away bool)
+	// Refused says that this view, asked for with Control.Propose, will never be committed and that no copy of the question is
+	// on its way any more. Tell the copy only if it is what it asked for last: the same question asked once more may have
+	// crossed an earlier refusal.
+	Refused(bucket uint32, view chain.View)
+}
+
+// Config of a node's control plane.
+type Config struct {
+	Identifier string // of this node: conf.NodeID
+	Name       string
+	Location   string
+	Priority   int      // 0: shared.DefaultPriority
+	Routes     []string // HOST:PORT, for other nodes
+	Clients    []string // HOST:PORT
+	Fresh      bool     // it begins without a complete journal: it is given another life
+
+	Dir   string        // where control.db is kept; "": in memory, and lost with the process
+	Found *shared.Found // found a cluster if there is none; nil: this node must join one
+	Conn  *nats.Conn    // into the account of the nodes; the caller closes it after Close
+
+	// Watch calls the function for every route to another node: at once for those that are open, then when one opens or closes,
+	// with the node's identifier; until the function that it gives back is called. Nil: nothing is known of routes.
+	Watch func(func(identifier string, up bool)) (stop func())
+	// Alert gets every alert of every node; it must not block. Nil: alerts are only logged.
+	Alert func(Alert)
+	// Describe gives what the node's copies look like, for Status. It may take some milliseconds. Nil: nothing is told.
+	Describe func() json.RawMessage
+	// NodeLease is how long this node may act without hearing from the leader; 0: arbiter.DefaultLease. The same on all nodes.
+	NodeLease time.Duration
+	Logger    *slog.Logger // nil: slog.Default
+}
+
+// Alert is something that people should look into.
+type Alert struct {
+	Node   uint64    `json:"node"`   // the number of the node that tells it
+	Bucket int64     `json:"bucket"` // -1: it is about no bucket
+	Text   string    `json:"text"`   // at most MaxAlert bytes
+	Time   time.Time `json:"time"`
+}
+
+// MaxAlert is the longest text of an alert in bytes; a longer one is cut.
+const MaxAlert = 2048
+
+// Status is one node as it sees itself.
+type Status struct {
+	Identifier string `json:"identifier"`
+	Number     uint64 `json:"number,omitempty"` // 0: not registered yet
+	Life       uint64 `json:"life,omitempty"`
+	Name       string `json:"name"`
+	Location   string `json:"location,omitempty"`
+	Raft       uint64 `json:"raft"`
+
+	Leader  uint64 `json:"leader,omitempty"` // number of the node that leads, 0 if none is known
+	Term    uint64 `json:"term"`
+	Leading bool   `json:"leading,omitempty"`
+	Voter   bool   `json:"voter,omitempty"`
+	Change  uint64 `json:"change"` // applied here
+	Digest  uint64 `json:"digest"` // of the shared configuration after it
+
+	Lease   time.Duration `json:"lease"` // what is left of the node's lease, in nanoseconds; 0 if it holds none
+	Live    int           `json:"live"`  // nodes that held a lease when this one was granted
+	Refused string        `json:"refused,omitempty"`
+	Away    []uint64      `json:"away,omitempty"` // nodes that messages do not reach
+	Leaving bool          `json:"leaving,omitempty"`
+
+	Copies json.RawMessage `json:"copies,omitempty"` // Config.Describe
+}
