@@ -128,7 +128,13 @@ func genOpened(t *rapid.T) *Opened {
 func genClosed(t *rapid.T) *SessionClosed { return &SessionClosed{Released: count(t)} }
 
 func genKept(t *rapid.T) *Kept {
-	return &Kept{Node: text(t), Beat: number(t), Count: count(t), Hash: number(t), Lease: span(t, time.Hour)}
+	k := &Kept{Node: text(t), Beat: number(t), Count: count(t), Hash: number(t), Lease: span(t, time.Hour)}
+	if flip(t) {
+		k.Buckets = append([]KeptBucket{}, listOf(t, func(t *rapid.T) KeptBucket {
+			return KeptBucket{Bucket: small(t), Epoch: number(t), Count: count(t), Hash: number(t)}
+		})...)
+	}
+	return k
 }
 
 func genMap(t *rapid.T) Map {

@@ -60,6 +60,10 @@ var golden = []struct {
 	// "{"node","beat":n,"count","hash","lease"}", "in 16 hex digits"
 	{&Kept{Node: "N1", Beat: 4, Count: 2, Hash: 0xab, Lease: 10 * time.Second},
 		`{"node":"N1","beat":4,"count":2,"hash":"00000000000000ab","lease":"10s"}`},
+	{&Kept{Node: "N1", Beat: 4, Count: 2, Hash: 0xab, Lease: 10 * time.Second, Buckets: []KeptBucket{
+		{Bucket: 3, Epoch: 7, Count: 1, Hash: 0xaa}, {Bucket: 9, Epoch: 2, Count: 1, Hash: 1}}},
+		`{"node":"N1","beat":4,"count":2,"hash":"00000000000000ab","lease":"10s","buckets":[` +
+			`{"bucket":3,"epoch":7,"count":1,"hash":"00000000000000aa"},{"bucket":9,"epoch":2,"count":1,"hash":"0000000000000001"}]}`},
 	{&Info{Protocol: 1, Features: []string{"acks", "recall"}, Version: "v0", Cluster: "C", Zone: "Z", User: "U1", Node: "N1",
 		Buckets: 256, Map: Map{Change: 5, Primary: []string{"N1", "N2"}}, Mode: "normal", Have: 3, Need: 2, MaxLease: time.Minute},
 		`{"protocol":1,"features":["acks","recall"],"version":"v0","cluster":"C","zone":"Z","user":"U1","node":"N1","buckets":256,` +

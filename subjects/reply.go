@@ -131,13 +131,24 @@ type Opened struct {
 	Events      string // subject of the session's events
 }
 
-// Kept answers a keep-alive. Hash is the XOR of xxhash64 over the 8 big-endian bytes of each token of the session's holds.
+// Kept answers a keep-alive for the buckets of which a node is primary. Hash is the XOR of xxhash64 over the 8 big-endian
+// bytes of each token of the session's holds.
 type Kept struct {
-	Node  string
-	Beat  uint64
-	Count int
-	Hash  uint64 // 16 hex digits on the wire
-	Lease time.Duration
+	Node    string
+	Beat    uint64
+	Count   int
+	Hash    uint64 // 16 hex digits on the wire
+	Lease   time.Duration
+	Buckets []KeptBucket // the same for each bucket that has a hold, in order; nil if the node does not tell
+}
+
+// KeptBucket is one bucket's part of a Kept. Tokens are unique in a bucket only, and buckets move between nodes: what a
+// client compares is this.
+type KeptBucket struct {
+	Bucket uint32
+	Epoch  uint64 // as in the grants
+	Count  int
+	Hash   uint64
 }
 
 // Map says which node is primary of each bucket, as of a change of the shared configuration.

@@ -75,7 +75,43 @@ func (k *Kept) AppendJSON(dst []byte) []byte {
 	dst = appendInt(dst, "count", k.Count)
 	dst = appendHex(dst, "hash", k.Hash)
 	dst = appendSpan(dst, "lease", k.Lease)
+	if k.Buckets != nil {
+		dst = append(dst, `,"buckets":[`...)
+		for i := range k.Buckets {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = k.Buckets[i].append(dst)
+		}
+		dst = append(dst, ']')
+	}
 	return append(dst, '}')
+}
+
+func (b *KeptBucket) append(dst []byte) []byte {
+	dst = append(dst, '{')
+	dst = appendUint(dst, "bucket", uint64(b.Bucket))
+	dst = appendUint(dst, "epoch", b.Epoch)
+	dst = appendInt(dst, "count", b.Count)
+	dst = appendHex(dst, "hash", b.Hash)
+	return append(dst, '}')
+}
+
+func (b *KeptBucket) decode(object []byte) error {
+	s := scanObject(object, replyDepth)
+	for s.next() {
+		switch string(s.key) {
+		case "bucket":
+			b.Bucket = s.uint32()
+		case "epoch":
+			b.Epoch = s.uint()
+		case "count":
+			b.Count = s.int()
+		case "hash":
+			b.Hash = s.hex()
+		}
+	}
+	return s.err
 }
 
 // DecodeJSON reads the answer to a keep-alive.
@@ -96,6 +132,14 @@ func (k *Kept) DecodeJSON(b []byte) error {
 			k.Hash = s.hex()
 		case "lease":
 			k.Lease = s.span()
+		case "buckets":
+			k.Buckets = []KeptBucket{}
+			s.each(func(object []byte) error {
+				b := KeptBucket{}
+				err := b.decode(object)
+				k.Buckets = append(k.Buckets, b)
+				return err
+			})
 		}
 	}
 	return s.end(found, "the answer to a keep-alive")
