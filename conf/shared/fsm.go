@@ -2,13 +2,14 @@ package shared
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"sync/atomic"
 )
 
-// FSM applies the commands of the control plane, one after the other. Its methods are called by one goroutine, but State and
-// Digest, which anybody may call.
+// FSM applies the commands of the control plane, one after the other. Its methods are called by one goroutine, but State,
+// Digest and Newest, which anybody may call.
 type FSM struct {
 	now atomic.Pointer[version]
 }
@@ -44,10 +45,8 @@ func (f *FSM) Newest() (*State, uint64) {
 // State.Change.
 func (f *FSM) Apply(change uint64, command []byte) any {
 	was := f.now.Load()
-	res := Result{Change: change}
-	next := *was.state
-	next.Change = change
-	t := &turn{next: next, res: &res, digest: was.digest}
+	t := &turn{next: *was.state, res: Result{Change: change}, digest: was.digest}
+	t.next.Change = change
 	c, err := decode(command)
 	if err == nil {
 		err = t.run(&c)
@@ -58,28 +57,81 @@ func (f *FSM) Apply(change uint64, command []byte) any {
 		f.now.Store(&version{&kept, was.digest})
 		return Result{Change: change}.refuse(err)
 	}
+	if c.Views == nil {
+		t.swap(head(was.state), head(&t.next))
+	}
 	f.now.Store(&version{&t.next, t.digest})
-	return res
+	return t.res
 }
 
-// turn is one command at work: next becomes the state if nothing fails. What it changes it copies first.
+// turn is one command at work: next becomes the state if nothing fails. What it changes of it, it copies first.
 type turn struct {
 	next   State
-	res    *Result
+	res    Result
 	digest uint64
 }
 
+// swap counts one entry instead of another; 0 is none.
+func (t *turn) swap(old, new uint64) { t.digest ^= old ^ new }
+
 func (t *turn) run(c *Command) error {
+	founded := t.next.Cluster != ""
+	switch {
+	case c.Found != nil:
+		return t.found(c.Found)
+	case !founded:
+		return fmt.Errorf("%w: the cluster was not founded yet", ErrNotFound)
+	case c.Register != nil:
+		return t.register(c.Register)
+	case c.Views != nil:
+		return t.views(c.Views.Views)
+	case c.Unlock != nil:
+		t.next.Locked = false
+		return nil
+	case t.next.Locked:
+		return ErrLocked
+	}
+	return t.edit(c)
+}
+
+// edit carries out what a locked configuration refuses.
+func (t *turn) edit(c *Command) error {
+	switch {
+	case c.Lock != nil:
+		t.next.Locked = true
+		return nil
+	case c.Remove != nil:
+		return t.remove(c.Remove.Number)
+	case c.Node != nil:
+		return t.editNode(c.Node)
+	case c.Set != nil:
+		return t.set(c.Set.Settings)
+	case c.Zone != nil:
+		return t.putZone(c.Zone)
+	case c.RemoveZone != nil:
+		return t.removeZone(c.RemoveZone.Name)
+	case c.Users != nil:
+		return t.users(c.Users)
+	case c.Pin != nil:
+		return t.pin(c.Pin)
+	case c.Unpin != nil:
+		return t.unpin(c.Unpin.Bucket)
+	case c.Double != nil:
+		return t.double(c.Double.Buckets)
+	}
 	return ErrCommand
 }
 
+func (t *turn) set(values map[string]string) error {
+	if len(values) == 0 {
+		return fmt.Errorf("%w: no setting was named", ErrValue)
+	}
+	s, err := t.next.Settings.setAll(values)
+	if err != nil {
+		return err
+	}
+	t.next.Settings = s
+	return nil
+}
+
 func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
-
-func digest(*State) uint64 { return 0 }
-
-// Snapshot is the whole state, for Restore on another node.
-func (f *FSM) Snapshot() []byte { return nil }
-
-// Restore replaces the state by a snapshot that was taken after that change. ErrSnapshot if it is none; nothing has changed
-// then.
-func (f *FSM) Restore(change uint64, snapshot []byte) error { return ErrSnapshot }

@@ -1,0 +1,140 @@
+package shared
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/opencluster/oclocks/bucket/chain"
+	"github.com/opencluster/oclocks/conf"
+)
+
+func (t *turn) found(c *Found) error {
+	switch {
+	case t.next.Cluster != "":
+		return fmt.Errorf("the cluster %s: %w", t.next.Cluster, ErrExists)
+	case c.Buckets == 0 || c.Buckets > conf.MaxBuckets || c.Buckets&(c.Buckets-1) != 0:
+		return fmt.Errorf("%w: %d buckets: expected a power of two from 1 to %d", ErrValue, c.Buckets, conf.MaxBuckets)
+	case len(c.Zones) == 0:
+		return fmt.Errorf("%w: no zone", ErrValue)
+	}
+	if err := checkText("cluster", c.Cluster, 1, conf.MaxNameLen); err != nil {
+		return err
+	}
+	s, err := DefaultSettings().setAll(c.Settings)
+	if err != nil {
+		return err
+	}
+	t.next.Cluster, t.next.Settings = c.Cluster, s
+	t.next.Views = make([]chain.View, c.Buckets)
+	for _, z := range c.Zones {
+		if _, ok := t.next.Zone(z.Name); ok {
+			return fmt.Errorf("zone %s: %w", z.Name, ErrExists)
+		}
+		put := ZonePut{Zone: z}
+		if k, ok := c.Keys[z.Name]; ok {
+			put.Keys = &k
+		}
+		if err := t.putZone(&put); err != nil {
+			return err
+		}
+	}
+	for _, name := range sortedKeys(c.Keys) {
+		if _, ok := t.next.Zone(name); !ok {
+			return fmt.Errorf("keys of zone %s: zone %w", shorten(name), ErrNotFound)
+		}
+	}
+	return nil
+}
+
+// views commits what follows the views that there are.
+func (t *turn) views(list []BucketView) error {
+	for i := range list {
+		b := &list[i]
+		if b.Bucket >= t.next.Buckets() {
+			return fmt.Errorf("bucket %d: %w: there are %d", b.Bucket, ErrNotFound, t.next.Buckets())
+		}
+		if err := b.View.Validate(); err != nil {
+			return fmt.Errorf("%w: bucket %d: %w", ErrValue, b.Bucket, err)
+		}
+	}
+	t.next.Views = slices.Clone(t.next.Views)
+	for i := range list {
+		b := &list[i]
+		old := &t.next.Views[b.Bucket]
+		if b.View.Epoch != old.Epoch+1 || !t.next.Lives(b.View.Primary()) {
+			continue
+		}
+		t.swap(viewEntry(b.Bucket, old), viewEntry(b.Bucket, &b.View))
+		*old = b.View
+		t.res.Taken = append(t.res.Taken, b.Bucket)
+	}
+	return nil
+}
+
+func (t *turn) pin(c *Pin) error {
+	n := t.next.Node(c.Number)
+	switch {
+	case c.Bucket >= t.next.Buckets():
+		return fmt.Errorf("bucket %d: %w: there are %d", c.Bucket, ErrNotFound, t.next.Buckets())
+	case n == nil:
+		return fmt.Errorf("node %d: %w", c.Number, ErrNotFound)
+	case n.Arbiter:
+		return fmt.Errorf("%w: node %d is an arbiter and has no buckets", ErrValue, c.Number)
+	}
+	t.setPin(c.Bucket, c.Number)
+	return nil
+}
+
+func (t *turn) unpin(bucket uint32) error {
+	if t.next.Pins[bucket] == 0 {
+		return fmt.Errorf("bucket %d is not pinned: %w", bucket, ErrNotFound)
+	}
+	t.setPin(bucket, 0)
+	return nil
+}
+
+// setPin pins a bucket, or unpins it with number 0.
+func (t *turn) setPin(bucket uint32, number uint64) {
+	pins := maps.Clone(t.next.Pins)
+	if pins == nil {
+		pins = map[uint32]uint64{}
+	}
+	if old := pins[bucket]; old != 0 {
+		t.swap(pinEntry(bucket, old), 0)
+		delete(pins, bucket)
+	}
+	if number != 0 {
+		t.swap(0, pinEntry(bucket, number))
+		pins[bucket] = number
+	}
+	t.next.Pins = pins
+}
+
+// double gives every bucket b a second half, bucket b + as many as there are now: see doc.go.
+func (t *turn) double(buckets uint32) error {
+	now := t.next.Buckets()
+	switch {
+	case buckets != now:
+		return fmt.Errorf("%w: there are %d buckets, not %d", ErrStale, now, buckets)
+	case now > conf.MaxBuckets/2:
+		return fmt.Errorf("%w: there are %d buckets, at most %d are possible", ErrTooMany, now, conf.MaxBuckets)
+	}
+	next := make([]chain.View, 2*now)
+	copy(next, t.next.Views)
+	for b, v := range t.next.Views {
+		switch {
+		case v.Epoch == 0:
+			return fmt.Errorf("%w: bucket %d has no primary yet: try again later", ErrStale, b)
+		case v.Recovery:
+			return fmt.Errorf("%w: bucket %d is in recovery: try again later", ErrStale, b)
+		}
+		half := v.Clone()
+		half.Epoch++
+		at := uint32(b) + now
+		next[at] = half
+		t.swap(0, viewEntry(at, &half))
+	}
+	t.next.Views = next
+	return nil
+}
