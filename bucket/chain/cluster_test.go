@@ -16,6 +16,17 @@ type disk struct {
 	confirmed uint64
 }
 
+// length is how many changes there are, from the first on.
+func (d *disk) length() int { return len(d.snapshot) + len(d.changes) }
+
+// at is the text of a change, counted from 0.
+func (d *disk) at(i int) string {
+	if i < len(d.snapshot) {
+		return d.snapshot[i]
+	}
+	return string(d.changes[i-len(d.snapshot)].Data)
+}
+
 func (d *disk) clone() disk {
 	c := *d
 	c.snapshot, c.changes = slices.Clone(d.snapshot), slices.Clone(d.changes)
@@ -46,7 +57,7 @@ type cluster struct {
 	plane  plane
 	check  checker
 	trace  func(format string, args ...any)
-	quiet  bool // messages are not traced
+	quiet  bool           // messages are not traced
 	damage func(*Message) // a fault point: called with each message before it is encoded
 }
 
@@ -61,9 +72,7 @@ func newCluster(cfg Config, n int) *cluster {
 	c := &cluster{now: second, cfg: cfg, trace: func(string, ...any) {}}
 	c.plane.leases = map[uint64]int64{}
 	c.plane.reports = map[Member]Report{}
-	c.check.epochs = map[uint64]Member{}
-	c.check.promoted = map[uint64]Member{}
-	c.check.ever = map[string]bool{}
+	c.check = newChecker()
 	for i := range n {
 		nd := &node{id: uint64(i + 1), cfg: cfg}
 		nd.cfg.Self = Member{Node: nd.id, Inc: 1}
@@ -83,6 +92,10 @@ func (c *cluster) start(nd *node, start Start) {
 	}
 	nd.r, nd.views = r, 0
 	nd.disk.state = start.State
+	c.check.remember(&nd.disk, 0)
+	if rep := c.plane.reports[r.Self()]; rep.Epoch > start.State.Sealed {
+		c.check.fail("%v said that it is sealed for epoch %d, and knows of %d", r.Self(), rep.Epoch, start.State.Sealed)
+	}
 	r.Tick(c.now)
 	r.Join()
 }
@@ -108,6 +121,7 @@ func (c *cluster) restart(nd *node) {
 func (c *cluster) lose(nd *node, keepOld bool) {
 	inc := max(nd.cfg.Self.Inc, nd.disk.state.Self.Inc) + 1
 	nd.cfg.Self.Inc = inc
+	c.check.lost[nd.disk.state.Self] = true
 	if keepOld {
 		nd.disk = nd.old.clone()
 	} else {
@@ -158,6 +172,7 @@ func (c *cluster) ready(nd *node, die bool) Output {
 	c.describe(nd, &out)
 	c.plane.hear(&out)
 	c.check.output(nd, &out, known)
+	c.check.sealed(nd, &out, c.plane.reports[nd.r.Self()])
 	if out.Promoted > 0 {
 		c.propose(nd, fmt.Sprintf("promote-e%d", out.Promoted))
 	}
@@ -196,6 +211,7 @@ func (c *cluster) journal(nd *node, out *Output) {
 		d.state = *out.State
 	}
 	d.confirmed = max(d.confirmed, out.Confirmed)
+	c.check.journaled(nd, out)
 }
 
 func (c *cluster) describe(nd *node, out *Output) {
@@ -364,82 +380,6 @@ func (c *cluster) recover() error {
 	}
 	c.plane.commit(next)
 	return nil
-}
-
-// checker knows nothing but what must never happen.
-type checker struct {
-	answered []string          // by sequence number, from 1
-	ever     map[string]bool   // all that was ever answered, be it given up by a recovery afterwards
-	epochs   map[uint64]Member // who has confirmed anything in an epoch
-	promoted map[uint64]Member // who has taken over in an epoch
-	newest   uint64            // newest epoch in which anybody acted
-	clocks   bool              // a clock is wrong: nothing is promised about what an old primary says that needs nobody else
-	wrong    []string
-}
-
-func (k *checker) fail(format string, args ...any) {
-	k.wrong = append(k.wrong, fmt.Sprintf(format, args...))
-}
-
-func (k *checker) output(nd *node, out *Output, known uint64) {
-	view := nd.r.View()
-	if out.Promoted > 0 && view.Recovery {
-		// What the recovery lost is given up: that is what its flag says.
-		n := 0
-		for n < len(nd.table) && n < len(k.answered) && nd.table[n] == k.answered[n] {
-			n++
-		}
-		k.answered = k.answered[:n]
-	}
-	if out.Promoted > 0 {
-		if was, ok := k.promoted[view.Epoch]; ok {
-			k.fail("%v begins in epoch %d, in which %v has begun", nd.r.Self(), view.Epoch, was)
-		}
-		k.promoted[view.Epoch] = nd.r.Self()
-		for i, a := range k.answered {
-			if i >= len(nd.table) || nd.table[i] != a {
-				k.fail("answered change %d %q is not in what %v has when it takes over in epoch %d", i+1, a, nd.r.Self(), view.Epoch)
-				break
-			}
-		}
-	}
-	if nd.r.lead == nil {
-		k.secondary(nd, out)
-		return
-	}
-	if out.Acting {
-		known = 0 // it may tell of everything
-		if view.Epoch < k.newest && !k.clocks {
-			k.fail("%v acts in epoch %d after somebody acted in %d", nd.r.Self(), view.Epoch, k.newest)
-		}
-		k.newest = max(k.newest, view.Epoch)
-		if was, ok := k.epochs[view.Epoch]; ok && was != nd.r.Self() {
-			k.fail("%v and %v act in epoch %d", was, nd.r.Self(), view.Epoch)
-		}
-		k.epochs[view.Epoch] = nd.r.Self()
-	}
-	// What a primary has confirmed before it was sealed counts as answered even if nobody was told.
-	for seq := known + 1; seq <= out.Confirmed; seq++ {
-		got := nd.table[seq-1]
-		switch {
-		case seq > uint64(len(k.answered)):
-			k.answered = append(k.answered, got)
-			k.ever[fmt.Sprint(seq, got)] = true
-		case k.answered[seq-1] != got:
-			k.fail("change %d was answered as %q, and in epoch %d by %v as %q", seq, k.answered[seq-1], view.Epoch, nd.r.Self(), got)
-			return
-		}
-	}
-}
-
-// secondary: what is delivered to those who were never primary is a beginning of what was answered. One that was primary
-// is ahead of it until it has begun anew, and so is one that a recovery left behind.
-func (k *checker) secondary(nd *node, out *Output) {
-	for _, ch := range out.Deliver {
-		if !k.ever[fmt.Sprint(ch.Seq, string(ch.Data))] {
-			k.fail("%v delivers change %d %q, which was not answered", nd.r.Self(), ch.Seq, ch.Data)
-		}
-	}
 }
 
 // String draws the cluster.

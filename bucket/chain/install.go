@@ -16,6 +16,7 @@ func (r *Replica) Install(v View) error {
 	goesOn := r.lead != nil && r.view.Epoch > r.state.Sealed && v.Epoch == r.view.Epoch+1 && v.Primary() == r.state.Self
 	r.view, r.place = v.Clone(), v.Place(r.state.Self)
 	r.proposal, r.replan = nil, true
+	r.shown = !unknown
 	r.wanted = r.wanted || r.place >= 0 && !r.leaving
 	if unknown {
 		r.state.Epoch = v.Epoch
@@ -29,7 +30,7 @@ func (r *Replica) Install(v View) error {
 	default:
 		r.step(nil)
 	}
-	if r.place < 0 && (r.stopped != "" || r.leaving) {
+	if r.place < 0 && unknown && (r.stopped != "" || r.leaving) {
 		r.discard()
 	}
 	r.relinkUp()
@@ -57,10 +58,10 @@ func (r *Replica) takeOver() {
 }
 
 // goOn continues a primary's life in the next epoch: its own proposal was committed, or one of the control plane that
-// leaves it where it is. What it knows about the others stays true: nobody throws away what the primary has.
+// leaves it where it is. What it knows about those that count stays true: they throw away nothing that the primary has.
 func (r *Replica) goOn() {
 	l := r.lead
-	l.yielding = false
+	l.yielding, l.release = false, false
 	l.follow(r)
 	switch {
 	case !r.view.Recovery:

@@ -15,7 +15,8 @@ func (r *Replica) Join() {
 	r.leaving = r.leaving && r.stopped != ""
 }
 
-// Leave makes this copy ask to be dropped from the chain; once a view without it is installed it throws away what it has.
+// Leave makes this copy ask to be dropped from the chain; once a view without it is installed it throws away what it has. A
+// copy outside of the chain does so at once, unless it may be in the next view already.
 // A primary has to hand over first: ErrNotPrimary does not come back, ErrMember does.
 func (r *Replica) Leave() error {
 	if r.place == 0 {
@@ -23,9 +24,12 @@ func (r *Replica) Leave() error {
 	}
 	r.wanted, r.dirty = false, true
 	switch {
-	case r.place > 0:
+	case r.place > 0, r.shown, r.view.Epoch == 0 && r.log.last().Seq > 0:
 		r.leaving = true
 		r.leftAt = r.now - r.lim.Resend
+		if r.place < 0 {
+			r.detach()
+		}
 	case r.log.last().Seq > 0:
 		r.discard()
 	default:
@@ -127,7 +131,7 @@ func (r *Replica) onWelcome(m *Message) {
 
 // askToLeave tells the primary again and again, until a view comes.
 func (r *Replica) askToLeave() {
-	if !r.leaving || r.place <= 0 || r.now-r.leftAt < r.lim.Resend {
+	if r.now < r.dueLeave() {
 		return
 	}
 	r.leftAt = r.now

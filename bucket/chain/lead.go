@@ -17,6 +17,8 @@ type lead struct {
 	leased    bool   // there was a lease then
 	owed      bool   // another view could be better before long, with no input that would tell
 
+	release bool // a copy outside of the chain waits for another view, be it the same again
+
 	handover Member
 	yielding bool // nothing new is taken, so that the successor can have everything
 	yieldAt  int64
@@ -36,7 +38,7 @@ type score struct {
 	value int64
 }
 
-// follow makes the list of peers that of the new view. What is known of them is kept.
+// follow makes the list of peers that of the new view. What is known of those that count is kept.
 func (l *lead) follow(r *Replica) {
 	old := l.peers
 	l.peers = nil
@@ -48,6 +50,9 @@ func (l *lead) follow(r *Replica) {
 		if i := find(old, m); i >= 0 {
 			p = old[i]
 			p.movedAt = r.now // it may have to find its place first
+			if !r.view.Counts(m) {
+				p.Seq = 0 // before it confirms anything under this view it may begin anew
+			}
 		}
 		l.peers = append(l.peers, p)
 	}
@@ -182,10 +187,14 @@ func (r *Replica) Away(node uint64, away bool) {
 	}
 }
 
-// onLeave notes that a member wants to be dropped.
+// onLeave notes that a copy wants to be dropped. One that is in no view may have been about to get into the next one: it
+// wants a view that says that it did not.
 func (r *Replica) onLeave(m *Message) {
 	if r.lead == nil {
 		return
+	}
+	if r.view.Place(m.From) < 0 {
+		r.lead.release, r.replan = true, true
 	}
 	if i := find(r.lead.peers, m.From); i >= 0 {
 		r.lead.peers[i].leaving, r.replan = true, true

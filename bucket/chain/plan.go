@@ -20,7 +20,7 @@ func (r *Replica) plan() {
 		return
 	}
 	for i, next := range r.wishes() {
-		if next.same(&r.view) {
+		if next.same(&r.view) && !r.lead.release {
 			r.lead.owed = i > 0 || r.restless()
 			return
 		}

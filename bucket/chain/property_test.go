@@ -11,10 +11,11 @@ import (
 )
 
 // TestMain makes the runs of rapid longer than its default of 30 steps, unless a flag says otherwise: before anything
-// interesting happens, a cluster has to have worked for a while.
+// interesting happens, a cluster has to have worked for a while. What runs without a flag takes a few seconds, with -race
+// too; a deep run is go test -run TestNothingAnsweredIsLost -timeout 0 -rapid.checks=1000000.
 func TestMain(m *testing.M) {
 	flag.Parse()
-	for name, value := range map[string]string{"rapid.steps": "150", "rapid.checks": "300"} {
+	for name, value := range map[string]string{"rapid.steps": "150", "rapid.checks": "800", "rapid.shrinktime": "10s"} {
 		if f := flag.Lookup(name); f != nil && f.Value.String() == f.DefValue {
 			if err := flag.Set(name, value); err != nil {
 				panic(err)
@@ -99,6 +100,7 @@ func (c *chaos) actions() map[string]func(*rapid.T) {
 }
 
 func (c *chaos) verdict(t *rapid.T) {
+	c.covered()
 	if len(c.check.wrong) > 0 {
 		for _, w := range c.check.wrong {
 			t.Log(w)

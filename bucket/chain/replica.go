@@ -31,6 +31,7 @@ type Replica struct {
 	scores     []score  // of other nodes, in the order of their first mention
 	away       []uint64 // nodes that the control plane takes for dead
 
+	shown   bool   // it may have confirmed something under this view, so the primary may be about to rely on it
 	stopped string // not empty: this copy must not be used any more, and why
 	leaving bool   // wants to be dropped from the chain
 	leftAt  int64  // when it said so last

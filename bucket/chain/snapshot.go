@@ -122,6 +122,9 @@ func (r *Replica) onChunk(m *Message) {
 	case r.view.Counts(r.state.Self):
 		r.retire("it would need a snapshot")
 		return
+	case r.shown && !r.up.matched && m.Base.Seq < r.log.last().Seq:
+		r.retire("it would need a snapshot of what it may have confirmed")
+		return
 	case int64(m.Size) > r.lim.Snapshot:
 		r.alert(r.state.Self, m.Base.Seq, "a snapshot of %d bytes is larger than the limit, %d", m.Size, r.lim.Snapshot)
 		return

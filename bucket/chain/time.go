@@ -19,7 +19,6 @@ func (r *Replica) Tick(now int64) {
 		u.hello = true
 	}
 	if r.now >= r.dueDoubt() {
-		u.again++
 		u.ack, u.askedAt = true, r.now
 	}
 	if l := r.down; l != nil {
@@ -129,7 +128,7 @@ func (r *Replica) dueSeek() int64 {
 
 // dueLeave: the primary may not have heard that this copy wants to be dropped.
 func (r *Replica) dueLeave() int64 {
-	if !r.leaving || r.place <= 0 {
+	if !r.leaving || r.place == 0 || r.view.Epoch == 0 {
 		return Never
 	}
 	return r.leftAt + r.lim.Resend

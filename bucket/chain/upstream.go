@@ -155,7 +155,7 @@ func (r *Replica) diverged(seq uint64) {
 	if seq <= r.confirmed {
 		r.alert(r.state.Self, seq, "confirmed change %d is not in the history of %v any more", seq, r.view.Primary())
 	}
-	if r.view.Counts(r.state.Self) {
+	if r.view.Counts(r.state.Self) || r.shown {
 		r.retire("its history is not the primary's")
 		return
 	}
@@ -164,8 +164,8 @@ func (r *Replica) diverged(seq uint64) {
 	r.forget()
 }
 
-// retire makes a member of the in-sync set leave it. Others rely on this copy as long as the view stands, so it must be out
-// of it before anything is replaced.
+// retire makes a copy leave that others rely on, or may rely on with the next view: it must be known to be out of the chain
+// before anything is replaced.
 func (r *Replica) retire(why string) {
 	r.stopped = why
 	r.leaving = true
@@ -182,7 +182,7 @@ func (r *Replica) stop(seq uint64, format string, args ...any) {
 	if r.place == 0 {
 		r.Seal(r.view.Epoch) // it cannot drop itself; another copy has to take over
 	}
-	if r.place < 0 && r.view.Epoch > 0 {
+	if r.place < 0 && r.view.Epoch > 0 && !r.shown {
 		r.discard()
 	}
 }
@@ -205,6 +205,7 @@ func (r *Replica) upward() {
 			m.Again, m.Doubt = u.again, u.doubt
 		}
 		u.ack, u.resend = false, false
+		r.shown = true
 		r.send(u.peer, m)
 	}
 }
