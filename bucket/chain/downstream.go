@@ -12,7 +12,7 @@ type link struct {
 	bytes int    // of the changes between acked and next
 
 	below []Progress // what it last told of itself and those after it
-	told  uint64     // it was told that this much is confirmed
+	told  uint64     // it knows that this much is confirmed
 	poke  bool       // send something even if there is nothing new
 	floor bool       // what is sent next begins at the base of our log
 	again uint64     // number of its request to send changes once more
@@ -106,7 +106,7 @@ func (r *Replica) onAck(m *Message) {
 		return
 	}
 	l.heardAt = r.now
-	l.below = m.Progress
+	l.below, l.told = m.Progress, m.Confirmed
 	r.up.ack = true
 	if r.lead != nil {
 		r.lead.note(r, m.Progress)
@@ -204,7 +204,7 @@ func (r *Replica) streamTo(l *link) {
 			l.movedAt = r.now
 		}
 		l.next, l.bytes = l.next+n, l.bytes+bytes
-		l.poke, l.floor, l.told, l.sentAt = false, false, r.confirmed, r.now
+		l.poke, l.floor, l.sentAt = false, false, r.now
 		r.send(l.peer, m)
 	}
 }

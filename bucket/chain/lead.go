@@ -14,7 +14,6 @@ type lead struct {
 	peers     []peer // the others in the chain, in its order; then those who join
 	recover   int64  // nothing is granted before; 0 if this is no recovery
 	end       uint64 // the end of the history at the last Output
-	leased    bool   // there was a lease then
 	owed      bool   // another view could be better before long, with no input that would tell
 
 	release bool // a copy outside of the chain waits for another view, be it the same again
@@ -62,19 +61,19 @@ func find(peers []peer, m Member) int {
 	return slices.IndexFunc(peers, func(p peer) bool { return p.Member == m })
 }
 
-// begin starts the time in which a peer that had everything has to make progress. A primary that may not act learns of
-// none.
+// begin starts the time in which a peer that had everything has to make progress. A primary that may not act, or did not run
+// for a while, learns of none.
 func (l *lead) begin(r *Replica) {
 	if l == nil {
 		return
 	}
-	last, leased := r.log.last().Seq, r.leased()
+	deaf := !r.leased() || r.now-r.readyAt >= r.lim.Drop/2
 	for i := range l.peers {
-		if p := &l.peers[i]; p.Seq >= l.end || !leased || !l.leased {
+		if p := &l.peers[i]; p.Seq >= l.end || deaf {
 			p.movedAt = r.now
 		}
 	}
-	l.end, l.leased = last, leased
+	l.end = r.log.last().Seq
 }
 
 // note takes over what the copies below have told.

@@ -49,7 +49,7 @@ type Message struct {
 	// Append.
 	Prev      Point    // the change before the first of Changes
 	Changes   []Change // may be none
-	Confirmed uint64   // the primary had answered up to here, at the least
+	Confirmed uint64   // the primary had answered up to here, at the least; Ack: the sender knows of this much
 	Head      uint64   // the primary had proposed up to here, at the least
 	Floor     bool     // the sender has nothing before Prev
 
@@ -98,6 +98,7 @@ func (m *Message) String() string {
 		for _, p := range m.Progress {
 			head += fmt.Sprintf(" %v:%d", p.Member, p.Seq)
 		}
+		head += fmt.Sprintf(" confirmed %d", m.Confirmed)
 		if m.Resend {
 			head += " resend"
 		}

@@ -38,7 +38,11 @@ var small = Limits{
 type chaos struct {
 	*cluster
 	text int
-	cut  map[uint64]bool // nodes that hear nothing and are not heard; their leases go on until they end
+
+	carried int   // messages so far in this phase
+	losing  []int // which of them the network loses
+
+	cut map[uint64]bool // nodes that hear nothing and are not heard; their leases go on until they end
 }
 
 func newChaos(t *rapid.T) *chaos {
@@ -208,6 +212,11 @@ func (c *chaos) keep() {
 	for i := len(c.flying); i > 0; i-- {
 		if p := c.flying[0]; c.cut[p.from] != c.cut[p.to] {
 			c.flying = append(c.flying[1:], p) // it comes when nobody thinks of it any more
+			continue
+		}
+		if c.carried++; slices.Contains(c.losing, c.carried) {
+			c.trace("-- lost %d to %d", c.flying[0].from, c.flying[0].to)
+			c.flying = c.flying[1:]
 			continue
 		}
 		c.deliver(0)
@@ -434,12 +443,25 @@ func (c *chaos) heal(t *rapid.T) {
 	t.Fatalf("the cluster does not come together again:\n%s", c)
 }
 
-// rest lets a cluster that has come together do nothing but get leases: nobody may have anything to do any more.
+// rest gives a cluster that has come together one more change, loses a few messages, and then lets it do nothing but get
+// leases: that costs nobody his place, everybody gets the change, and in the end nobody has anything to do any more.
 func (c *chaos) rest(t *rapid.T) {
+	v := c.plane.view()
+	c.carried, c.losing = 0, rapid.SliceOfN(rapid.IntRange(1, 6*len(c.nodes)), 0, 3).Draw(t, "lose")
+	c.now += 100 * second // nothing went on meanwhile; this is no silence of anybody
+	head := c.node(v.Primary().Node)
+	c.grant(head)
+	head.r.Tick(c.now)
+	if err := c.propose(head, "the last one"); err != nil {
+		t.Fatalf("%v\n%s", err, c)
+	}
 	for range 100 {
 		c.now += 25e6
 		c.keep()
 		c.verdict(t)
+	}
+	if now := c.plane.view(); now.Epoch != v.Epoch || !c.together() {
+		t.Fatalf("a few lost messages change %v to %v:\n%s", v, now, c)
 	}
 	for _, nd := range c.nodes {
 		if at := nd.r.Next(c.now); at != Never {

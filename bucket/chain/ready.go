@@ -54,8 +54,8 @@ func (r *Replica) Receive(from uint64, m Message) error {
 // into one message.
 func (r *Replica) Ready(now int64) Output {
 	r.now = max(r.now, now)
-	r.dirty, r.readyAt = false, r.now
 	r.lead.begin(r)
+	r.dirty, r.readyAt = false, r.now
 	r.confirm()
 	r.plan()
 	r.downward()

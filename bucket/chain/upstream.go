@@ -200,7 +200,7 @@ func (r *Replica) upward() {
 		anchor, _ := r.log.at(max(r.confirmed, r.log.base.Seq)) // always in the log: nothing later is compacted
 		r.send(u.peer, Message{Kind: Hello, Last: r.log.last(), Anchor: anchor, Fresh: u.fresh})
 	case u.ack && (u.matched || u.doubt > 0) && r.leased():
-		m := Message{Kind: Ack, Progress: r.progress(), Resend: u.resend}
+		m := Message{Kind: Ack, Progress: r.progress(), Confirmed: r.confirmed, Resend: u.resend}
 		if u.doubt > 0 {
 			m.Again, m.Doubt = u.again, u.doubt
 		}

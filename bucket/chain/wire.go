@@ -93,6 +93,7 @@ func (c *coder) fields(m *Message) {
 		c.num(&m.Again, 1<<64-1)
 		c.changes(m)
 	case Ack:
+		c.num(&m.Confirmed, 1<<64-1)
 		c.flag(&m.Resend)
 		c.num(&m.Again, 1<<64-1)
 		c.num(&m.Doubt, 1<<64-1)

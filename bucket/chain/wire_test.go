@@ -36,7 +36,8 @@ func drawMessage(t *rapid.T) Message {
 			before = c.point()
 		}
 	case Ack:
-		m.Resend, m.Again, m.Doubt = rapid.Bool().Draw(t, "resend"), u.Draw(t, "again"), u.Draw(t, "doubt")
+		m.Confirmed, m.Resend, m.Again, m.Doubt = u.Draw(t, "confirmed"), rapid.Bool().Draw(t, "resend"), u.Draw(t, "again"),
+			u.Draw(t, "doubt")
 		for range rapid.IntRange(0, 4).Draw(t, "progress") {
 			m.Progress = append(m.Progress, Progress{Member: member(), Seq: u.Draw(t, "seq")})
 		}
