@@ -11,9 +11,12 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/nats-io/nats.go"
+
+	"github.com/opencluster/oclocks/broker/control"
 	"github.com/opencluster/oclocks/broker/natsd"
-	"github.com/opencluster/oclocks/bucket"
 	"github.com/opencluster/oclocks/conf"
+	"github.com/opencluster/oclocks/conf/shared"
 	"github.com/opencluster/oclocks/internal/journal"
 	"github.com/opencluster/oclocks/subjects"
 )
@@ -27,6 +30,7 @@ const defaultLameDuck = time.Second
 // Config is what a daemon is started with.
 type Config struct {
 	Settings *conf.Settings // validated by Start
+	Identity *conf.Identity // what this node shows to others; read from the data directory, or made, if nil
 	Auth     *conf.Auth     // keys of the operator and the accounts; made by Start if nil
 	NodeID   string         // identifier of this node; drawn or read from the data directory if ""
 	Version  string         // told in info and metrics
@@ -48,14 +52,27 @@ type Daemon struct {
 	log      *slog.Logger
 	metrics  *metrics
 
-	nats    *natsd.Server
-	journal *journal.Journal // nil: nothing is kept
-	// Nothing is granted before this boot time, in nanoseconds; 0 after a clean start.
-	recoverUntil int64
-	shards       []*shard
-	zones        atomic.Pointer[map[string]*zone]
-	system       *systemWatch
-	http         *httpServer
+	identity  *conf.Identity // nil: no other node can be with this one
+	nats      *natsd.Server
+	nodes     *nats.Conn // into the account of the nodes: the control plane's
+	control   *control.Control
+	links     *links
+	journal   *journal.Journal // nil: nothing is kept
+	number    uint64           // of this node in its cluster
+	count     int              // of buckets
+	shards    []*shard
+	turns     []turnFlag    // by bucket: this node is asked about it
+	turned    chan struct{} // a bucket's turn, or the shared state, has changed; holds one
+	adopted   chan struct{} // the shared state has changed; holds one
+	zonesAt   *shared.State // the zones, keys and routes are those of this state; guarded by reloading
+	state     atomic.Pointer[shared.State]
+	peers     peers
+	live      atomic.Int64 // nodes that hold a lease, as of this node's last one
+	leased    atomic.Bool  // the node has had a lease
+	primaries atomic.Int64
+	zones     atomic.Pointer[map[string]*zone]
+	system    *systemWatch
+	http      *httpServer
 
 	reloading sync.Mutex // one Reload at a time, and none during Stop
 	zoneMu    sync.Mutex // starting, removing, changing zones
@@ -93,7 +110,8 @@ func newDaemon(cfg Config) (*Daemon, error) {
 		settings: &settings, auth: cfg.Auth, node: cfg.NodeID, version: cfg.Version, log: cfg.Logger,
 		lameDuck: cmp.Or(cfg.LameDuck, defaultLameDuck),
 		keepSize: cfg.CompactBytes,
-		over:     make(chan struct{}), compact: make(chan struct{}, 1),
+		identity: cfg.Identity,
+		over:     make(chan struct{}), compact: make(chan struct{}, 1), turned: make(chan struct{}, 1), adopted: make(chan struct{}, 1),
 	}
 	if d.log == nil {
 		d.log = slog.Default()
@@ -126,49 +144,79 @@ func openAuth(dir string) (*conf.Auth, error) {
 	return conf.OpenAuth(dir)
 }
 
-// start brings everything up in the order in which it is needed: tables before anybody can ask, zones after everything
-// that a request may touch.
+// start brings everything up in the order in which it is needed: the journal tells whether the node is whole, the server
+// reaches the others, the control plane tells who this node is, then come its copies, and the zones after everything that a
+// request may touch.
 func (d *Daemon) start(ctx context.Context) error {
-	if err := d.openTables(); err != nil {
+	past, err := d.openJournal()
+	if err != nil {
 		return err
 	}
-	var err error
-	d.nats, err = natsd.Start(ctx, natsd.Config{
-		ServerName: d.node, Listen: d.settings.Listen, Auth: d.auth, Zones: d.settings.Zones, Logger: d.log,
-		LameDuck: d.lameDuck, HideServers: d.settings.HideServers,
-	})
-	if err != nil {
-		return fmt.Errorf("start the embedded NATS server: %w", err)
+	if err := d.startServer(ctx); err != nil {
+		return err
 	}
-	if d.system, err = d.watchSystem(); err != nil {
+	state, life, err := d.register(ctx, past)
+	if err != nil {
+		return err
+	}
+	if err := d.settle(); err != nil {
+		return err
+	}
+	if err := d.openBuckets(past, life, state); err != nil {
+		return err
+	}
+	if err := d.serve(ctx, state); err != nil {
+		return err
+	}
+	d.ready.Store(true)
+	d.announce("up", "up")
+	d.log.Info("serving", "url", d.nats.ClientURL(), "node", d.node, "number", d.number, "zones", len(state.Zones),
+		"buckets", d.count, "data", d.settings.Data)
+	return nil
+}
+
+// serve starts the shards, gives them to the control plane, and lets clients in.
+func (d *Daemon) serve(ctx context.Context, state *shared.State) error {
+	conn, err := d.nats.ConnectNodes(nats.Name("oclocks chains " + d.node))
+	if err != nil {
+		return fmt.Errorf("connect for the chains: %w", err)
+	}
+	if d.links, err = d.openLinks(conn, d.number); err != nil {
 		return err
 	}
 	for _, s := range d.shards {
 		go s.run()
 	}
+	d.scores(state)
+	d.control.Serve(copies{d})
+	if d.system, err = d.watchSystem(); err != nil {
+		return err
+	}
 	if d.journal != nil {
 		d.helpers.Go(d.compactor)
 		d.helpers.Go(d.watchJournal)
 	}
-	for _, settings := range d.settings.Zones {
-		if err := d.addZone(settings); err != nil {
-			return err
-		}
+	d.helpers.Go(d.watchControl)
+	if err := d.openZones(ctx, state); err != nil {
+		return err
 	}
+	d.helpers.Go(d.follow)
 	if d.settings.HTTP != "off" {
 		if d.http, err = d.serveHTTP(d.settings.HTTP); err != nil {
 			return err
 		}
 	}
-	d.ready.Store(true)
-	d.announce("up", "up")
-	d.log.Info("serving", "url", d.nats.ClientURL(), "node", d.node, "zones", len(d.settings.Zones),
-		"buckets", d.settings.Buckets, "data", d.settings.Data)
-	return nil
+	return d.waitServing(ctx)
 }
 
 // shardCount is one shard for each processor, at most one for each bucket.
-func shardCount(buckets uint32) int { return min(runtime.GOMAXPROCS(0), int(buckets)) }
+func shardCount(buckets int) int { return min(runtime.GOMAXPROCS(0), buckets) }
+
+// buckets is how many there are.
+func (d *Daemon) buckets() int { return d.count }
+
+// turnFlag says whether this node is asked about a bucket.
+type turnFlag struct{ atomic.Bool }
 
 func (d *Daemon) shardOf(number uint32) *shard { return d.shards[int(number)%len(d.shards)] }
 
@@ -243,11 +291,19 @@ func (d *Daemon) failed() bool { return d.failure.Load() != nil }
 
 // bucketMap is the map that clients are told.
 func (d *Daemon) bucketMap() subjects.Map {
-	m := subjects.Map{Change: 1}
-	if !d.settings.HideServers {
-		m.Primary = make([]string, d.settings.Buckets)
-		for i := range m.Primary {
-			m.Primary[i] = d.node
+	state := d.state.Load()
+	m := subjects.Map{Change: state.Change}
+	if state.Settings.HideServers {
+		return m
+	}
+	names := make(map[uint64]string, len(state.Nodes))
+	for i := range state.Nodes {
+		names[state.Nodes[i].Number] = state.Nodes[i].ID
+	}
+	m.Primary = make([]string, len(state.Views))
+	for i := range state.Views {
+		if state.Views[i].Epoch > 0 {
+			m.Primary[i] = names[state.Views[i].Primary().Node]
 		}
 	}
 	return m
@@ -275,14 +331,5 @@ func (d *Daemon) announce(kind, status string) {
 		for _, event := range []*subjects.ServerEvent{node, cluster} {
 			z.publish(event.Subject, event.AppendJSON(nil))
 		}
-	}
-}
-
-// tableConfig is what every table of this daemon is made with.
-func (d *Daemon) tableConfig(number uint32) bucket.Config {
-	return bucket.Config{
-		Bucket: number, Buckets: d.settings.Buckets, Hash: keyedHash,
-		Limits:    bucket.Limits{MaxLease: d.settings.MaxLease},
-		Journaled: d.journal != nil, SyncAlways: d.journal != nil && d.settings.Sync == conf.SyncAlways,
 	}
 }

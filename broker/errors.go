@@ -2,5 +2,10 @@ package broker
 
 import "errors"
 
-// ErrStopped is what a daemon's Wait returns after a stop that was asked for.
-var ErrStopped = errors.New("the daemon was stopped")
+var (
+	// ErrStopped is what a daemon's Wait returns after a stop that was asked for.
+	ErrStopped = errors.New("the daemon was stopped")
+
+	// ErrShared says that a node of a cluster does not take its zones from its own file.
+	ErrShared = errors.New("the nodes of a cluster share their zones and users: change them with oclocks-config, on any node")
+)

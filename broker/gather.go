@@ -1,15 +1,19 @@
 package broker
 
 import (
+	"cmp"
+	"slices"
 	"sync"
 	"sync/atomic"
 
 	"github.com/opencluster/oclocks/bucket"
+	"github.com/opencluster/oclocks/bucket/replicated"
 	"github.com/opencluster/oclocks/subjects"
 )
 
-// gather collects what the shards say to one request that concerns every bucket. Each shard hands in its part in the
-// step phase and reports in the perform phase, after its changes are committed; the last one to report answers.
+// gather collects what the buckets say to one request that concerns all of them. Each shard hands in the parts of its
+// cells in the step phase and reports once in the perform phase; each part reports when what it tells is confirmed. The
+// last report answers.
 type gather struct {
 	zone    *zone
 	op      subjects.Op
@@ -21,30 +25,49 @@ type gather struct {
 	released int
 	kept     subjects.Kept
 	page     pageMerge
+	covered  int // buckets that have been asked
 }
 
-// each feeds a request for every bucket to one of them.
-func (s *shard) each(t *task, number uint32) {
-	g, table := t.gather, s.table(number)
+// each feeds a request for every bucket to one of them, if this node is the one to be asked about it.
+func (s *shard) each(t *task, c *cell) {
+	g := t.gather
+	if c.Turned() != replicated.Taken {
+		return // another node is asked, or nobody can answer: then not all are covered
+	}
+	s.touch(c.Number())
 	switch g.op {
 	case subjects.OpKeep:
-		count, hash, _, ended := table.Keep(s.now, t.zone.name, t.in.Session, t.req.Beat)
-		g.addKept(count, hash, ended)
+		count, hash, _, ended := c.Table().Keep(s.now, t.zone.name, t.in.Session, t.req.Beat)
+		g.addKept(subjects.KeptBucket{Bucket: c.Number(), Epoch: c.Table().Term().Epoch, Count: count, Hash: hash}, ended)
 	case subjects.OpList:
-		recs, through, done := table.List(t.zone.name, &t.req, s.now)
+		recs, through, done := c.Table().List(t.zone.name, &t.req, s.now)
 		g.addPage(recs, through, done)
 	case subjects.OpSessionClose:
-		first := len(s.out.Effects)
-		s.request(t, number)
-		s.out.Effects = g.takeReplies(s.out.Effects, first)
+		t.in.Req = &t.req
+		if c.Request(s.now, &t.in, g.takeReply) != replicated.Taken {
+			return
+		}
 	}
+	g.cover()
+	c.Wait(g)
 }
 
-func (g *gather) addKept(count int, hash uint64, ended *subjects.Refusal) {
+// cover counts a bucket that was asked; its part is still to be confirmed.
+func (g *gather) cover() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.kept.Count += count
-	g.kept.Hash ^= hash
+	g.covered++
+	g.pending.Add(1)
+}
+
+func (g *gather) addKept(part subjects.KeptBucket, ended *subjects.Refusal) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.kept.Count += part.Count
+	g.kept.Hash ^= part.Hash
+	if part.Count > 0 {
+		g.kept.Buckets = append(g.kept.Buckets, part)
+	}
 	if ended != nil && g.refusal == nil {
 		g.refusal = ended
 	}
@@ -56,49 +79,58 @@ func (g *gather) addPage(recs []subjects.Record, through string, done bool) {
 	g.page.add(recs, through, done)
 }
 
-// takeReplies removes the replies among effects[first:] and adds them up; the other effects stay.
-func (g *gather) takeReplies(effects []bucket.Effect, first int) []bucket.Effect {
+// takeReply adds up the replies to a request of every bucket; the other effects go their own way.
+func (g *gather) takeReply(e *bucket.Effect) (other bool) {
+	if e.Kind != bucket.Reply || e.To != g.reply {
+		return true
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	kept := effects[:first]
-	for _, e := range effects[first:] {
-		if e.Kind != bucket.Reply || e.To != g.reply {
-			kept = append(kept, e)
-			continue
-		}
-		switch body := e.Body.(type) {
-		case *subjects.SessionClosed:
-			g.released += body.Released
-		case *subjects.Refusal:
-			g.refusal = body
-		}
+	switch body := e.Body.(type) {
+	case *subjects.SessionClosed:
+		g.released += body.Released
+	case *subjects.Refusal:
+		g.refusal = body
 	}
-	return kept
+	return false
 }
 
-// skip takes the place of a shard that could not take its part: the whole request is refused, since it takes effect
-// whole or not at all (session-close: whole for each bucket, and repeatable).
-func (g *gather) skip(node string, scratch []byte) []byte {
+// refuse has the whole request refused, since it takes effect whole or not at all (session-close: whole for each bucket,
+// and repeatable).
+func (g *gather) refuse(refusal *subjects.Refusal) {
 	g.mu.Lock()
-	g.refusal = overloaded()
-	g.mu.Unlock()
-	return g.report(node, scratch)
+	defer g.mu.Unlock()
+	if g.refusal == nil {
+		g.refusal = refusal
+	}
 }
 
-// report is called once for each shard, after its commit; the last call answers. It returns the scratch.
-func (g *gather) report(node string, scratch []byte) []byte {
+// confirmed is called when a bucket's part is confirmed, or will never be.
+func (g *gather) confirmed(lost bool, scratch []byte) []byte {
+	if lost {
+		g.refuse(noPrimary())
+	}
+	return g.report(scratch)
+}
+
+// report is called once for each shard and each part; the last call answers. It returns the scratch.
+func (g *gather) report(scratch []byte) []byte {
 	if g.pending.Add(-1) > 0 {
 		return scratch
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	d := g.zone.d
 	var body subjects.Body
 	switch {
 	case g.refusal != nil:
 		body = g.refusal
 	case g.op == subjects.OpKeep:
-		g.kept.Node = node
+		g.kept.Node = d.node
+		slices.SortFunc(g.kept.Buckets, func(a, b subjects.KeptBucket) int { return cmp.Compare(a.Bucket, b.Bucket) })
 		body = &g.kept
+	case g.covered < d.buckets():
+		body = noPrimary()
 	case g.op == subjects.OpList:
 		page := g.page.page()
 		scratch = fit(page, scratch, maxPage)

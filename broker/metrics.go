@@ -16,6 +16,8 @@ type metrics struct {
 	dropped     prometheus.Counter
 	unsent      prometheus.Counter
 	disconnects prometheus.Counter
+	misdirected prometheus.Counter
+	alerts      prometheus.Counter
 	batches     prometheus.Histogram
 }
 
@@ -29,6 +31,8 @@ func newMetrics(d *Daemon) *metrics {
 		dropped:     counter("oclocks_connection_errors_total", "Errors on the daemon's connections into its zones, among them messages that were dropped under overload."),
 		unsent:      counter("oclocks_unsent_answers_total", "Answers that could not be sent; the client asks again."),
 		disconnects: counter("oclocks_client_disconnects_total", "Connections that their clients closed."),
+		misdirected: counter("oclocks_misdirected_messages_total", "Messages between nodes that were damaged or not for this node."),
+		alerts:      counter("oclocks_alerts_total", "Alerts of any node of the cluster: something that people should look into."),
 		batches: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "oclocks_batch_requests",
 			Help: "Requests handled in one batch of a shard.", Buckets: prometheus.ExponentialBuckets(1, 2, 9)}),
 	}
@@ -41,7 +45,7 @@ func newMetrics(d *Daemon) *metrics {
 		}
 		m.answers[code] = answers.WithLabelValues(label)
 	}
-	m.registry.MustRegister(answers, m.ignored, m.dropped, m.unsent, m.disconnects, m.batches, &zoneCollector{d},
+	m.registry.MustRegister(answers, m.ignored, m.dropped, m.unsent, m.disconnects, m.misdirected, m.alerts, m.batches, &zoneCollector{d},
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }

@@ -4,14 +4,39 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/opencluster/oclocks/bucket"
+	"github.com/opencluster/oclocks/bucket/replicated"
 	"github.com/opencluster/oclocks/subjects"
 )
 
-// perform carries out the effects of a batch whose changes are committed.
+// perform carries out what the cells want done, once the journal has its part of it.
 func (s *shard) perform() {
+	s.d.links.send(s.out.Messages)
+	s.publish()
+	for _, mark := range s.out.Marks {
+		switch m := mark.Mark.(type) {
+		case *gather:
+			s.text = m.confirmed(mark.Lost, s.text)
+		case func(lost bool):
+			m(mark.Lost)
+		}
+	}
+	for _, g := range s.gathers {
+		s.text = g.report(s.text)
+	}
+	for _, turn := range s.out.Turns {
+		s.d.turn(turn)
+	}
+	for _, touched := range s.out.Touched {
+		s.recount(touched)
+	}
+	s.d.tellControl(&s.out)
+}
+
+// publish carries out the effects that are confirmed.
+func (s *shard) publish() {
 	var z *zone
-	for i := range s.out.Effects {
-		e := &s.out.Effects[i]
+	for i := range s.out.Released {
+		e := &s.out.Released[i].Effect
 		if z == nil || z.name != e.Zone {
 			if z = s.d.zone(e.Zone); z == nil {
 				continue // the zone was removed; nobody is there to hear
@@ -26,10 +51,20 @@ func (s *shard) perform() {
 		case bucket.NotifyZone:
 			s.notifyZone(z, e)
 		}
-		*e = bucket.Effect{}
 	}
-	for _, g := range s.gathers {
-		s.text = g.report(s.d.node, s.text)
+}
+
+// recount takes in what a zone has in a bucket now; a change that is not about one zone may be about any.
+func (s *shard) recount(touched replicated.Touched) {
+	table := s.cells[int(touched.Bucket)/len(s.d.shards)].Table()
+	if touched.Zone != "" {
+		if z := s.d.zone(touched.Zone); z != nil {
+			z.count(touched.Bucket, table.Usage(z.name))
+		}
+		return
+	}
+	for _, z := range *s.d.zones.Load() { // order: each is counted by itself
+		z.count(touched.Bucket, table.Usage(z.name))
 	}
 }
 

@@ -51,7 +51,7 @@ func (z *zone) receive(msg *nats.Msg, scratch []byte) []byte {
 	}
 	z.stats.requested(addr.Op)
 	t := newTask(taskOne, z)
-	t.size = len(msg.Data)
+	t.size, t.hops = len(msg.Data), hops(addr, msg)
 	if refusal := z.prepare(t, addr, msg); refusal != nil {
 		t.free()
 		return z.answer(addr.Op, msg.Reply, refusal, scratch)
@@ -123,12 +123,12 @@ func (z *zone) session(user, token string) (bucket.Session, error) {
 // dispatch queues the task for the shard of its bucket, or for all shards.
 func (z *zone) dispatch(t *task, addr subjects.Address) *subjects.Refusal {
 	op := addr.Op
-	buckets := z.d.settings.Buckets
+	buckets := uint32(z.d.buckets())
 	switch {
 	case op.OnName():
 		t.bucket = subjects.BucketOf(t.req.Name, buckets)
 		if addr.Path == subjects.Hot && addr.Bucket != t.bucket {
-			return z.moved(t.bucket, addr.Bucket)
+			return z.misplaced(t.bucket, addr.Bucket)
 		}
 	case addr.Path == subjects.Hot && op == subjects.OpSessionClose && addr.Bucket < buckets:
 		t.bucket = addr.Bucket
@@ -149,7 +149,7 @@ func (z *zone) dispatchAll(t *task) *subjects.Refusal {
 	g := &gather{zone: z, op: t.req.Op, reply: t.in.Reply}
 	switch t.req.Op {
 	case subjects.OpKeep:
-		g.kept.Beat, g.kept.Lease = t.req.Beat, t.in.Session.Lease
+		g.kept = subjects.Kept{Beat: t.req.Beat, Lease: t.in.Session.Lease, Buckets: []subjects.KeptBucket{}}
 	case subjects.OpList:
 		after, refusal := readPageMark(t.req.After)
 		if refusal != nil {
@@ -165,7 +165,8 @@ func (z *zone) dispatchAll(t *task) *subjects.Refusal {
 		part.in, part.req, part.gather, part.size = t.in, t.req, g, t.size
 		if !s.queue.put(part) {
 			part.free()
-			g.skip(z.d.node, nil)
+			g.refuse(overloaded())
+			g.report(nil)
 		}
 	}
 	t.free()
@@ -181,10 +182,18 @@ func badSubject(err error) *subjects.Refusal {
 	return &subjects.Refusal{Code: 400, Reason: subjects.ReasonBadRequest, Message: err.Error()}
 }
 
-func (z *zone) moved(right, asked uint32) *subjects.Refusal {
+// misplaced answers who asked the wrong bucket about a name.
+func (z *zone) misplaced(right, asked uint32) *subjects.Refusal {
 	m := z.d.bucketMap()
 	return &subjects.Refusal{Code: 421, Reason: subjects.ReasonMoved, Map: &m,
-		Message: fmt.Sprintf("the name belongs to bucket %d, not %d, of %d", right, asked, z.d.settings.Buckets)}
+		Message: fmt.Sprintf("the name belongs to bucket %d, not %d, of %d", right, asked, z.d.buckets())}
+}
+
+// moved answers who asked the wrong node.
+func (z *zone) moved(number uint32) *subjects.Refusal {
+	m := z.d.bucketMap()
+	return &subjects.Refusal{Code: 421, Reason: subjects.ReasonMoved, Map: &m,
+		Message: fmt.Sprintf("bucket %d has another primary now; ask again on the same subject", number)}
 }
 
 func lastToken(subject string) string { return subject[strings.LastIndexByte(subject, '.')+1:] }

@@ -5,34 +5,91 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 
+	"github.com/opencluster/oclocks/broker/natsd"
 	"github.com/opencluster/oclocks/bucket"
 	"github.com/opencluster/oclocks/conf"
+	"github.com/opencluster/oclocks/conf/shared"
 )
 
 // Reload takes over the zones of new settings and what has changed in the keys (new zones, revoked users) while the
 // daemon runs. Everything else in the settings needs a restart and is left as it is. A zone that is gone from the
 // settings loses its clients at once; its locks end by their own leases and limits.
+//
+// Only a daemon that no other can join is configured by its file; nodes of a cluster share their zones, which are changed
+// with oclocks-config.
 func (d *Daemon) Reload(ctx context.Context, settings *conf.Settings) error {
 	if err := settings.Validate(); err != nil {
 		return fmt.Errorf("settings: %w", err)
 	}
-	d.reloading.Lock()
-	defer d.reloading.Unlock()
 	if !d.ready.Load() {
 		return fmt.Errorf("take over new settings: %w", ErrStopped)
+	}
+	if d.settings.Clustered() {
+		return ErrShared
 	}
 	if d.settings.Data != "" {
 		if err := d.auth.Reload(); err != nil {
 			return fmt.Errorf("read the keys again: %w", err)
 		}
 	}
-	if err := d.nats.ApplyZones(ctx, settings.Zones); err != nil {
+	return d.shareZones(ctx, settings.Zones)
+}
+
+// shareZones makes the zones of this daemon's file and its keys the shared configuration's, and waits until they are
+// served. The open zone is one that the server must be able to open: it is asked first.
+func (d *Daemon) shareZones(ctx context.Context, zones []conf.Zone) error {
+	for _, z := range zones {
+		if z.Open && !slices.ContainsFunc(d.settings.Zones, func(o conf.Zone) bool { return o.Open && o.Name == z.Name }) {
+			return fmt.Errorf("open zone %s: %w, because connections without credentials are bound at the start", z.Name, natsd.ErrRestart)
+		}
+		if err := d.auth.EnsureZone(z.Name); err != nil {
+			return err
+		}
+	}
+	keys := d.auth.Export()
+	for _, command := range zoneCommands(d.control.State(), zones, keys) {
+		result, err := d.control.Change(ctx, command)
+		if err == nil {
+			err = result.Err()
+		}
+		if err != nil {
+			return fmt.Errorf("change the shared configuration: %w", err)
+		}
+	}
+	state, err := d.control.Read(ctx)
+	if err != nil {
+		return fmt.Errorf("read the shared configuration: %w", err)
+	}
+	return d.applyZones(ctx, state)
+}
+
+// zoneCommands are what makes the shared configuration have these zones with these keys, and no others.
+func zoneCommands(state *shared.State, zones []conf.Zone, keys map[string]conf.ZoneKeys) []shared.Command {
+	var commands []shared.Command
+	wanted := make(map[string]bool)
+	for _, z := range zones {
+		wanted[z.Name] = true
+		k := keys[z.Name]
+		commands = append(commands, shared.Command{Zone: &shared.ZonePut{Zone: z, Keys: &k}})
+	}
+	for _, z := range state.Zones {
+		if !wanted[z.Name] {
+			commands = append(commands, shared.Command{RemoveZone: &shared.ZoneName{Name: z.Name}})
+		}
+	}
+	return commands
+}
+
+// useZones serves exactly these zones. After an error a second call completes the change.
+func (d *Daemon) useZones(ctx context.Context, zones []conf.Zone) error {
+	if err := d.nats.ApplyZones(ctx, zones); err != nil {
 		return fmt.Errorf("tell the embedded server the zones: %w", err)
 	}
 	wanted := make(map[string]bool)
 	var problems error
-	for _, zone := range settings.Zones {
+	for _, zone := range zones {
 		wanted[zone.Name] = true
 		z := d.zone(zone.Name)
 		if z != nil && z.conn.IsClosed() {
@@ -67,7 +124,7 @@ func (d *Daemon) addZone(settings conf.Zone) error {
 	zones := maps.Clone(*d.zones.Load())
 	zones[z.name] = z
 	d.zones.Store(&zones)
-	d.count(z)
+	d.recount(z)
 	if err := z.subscribe(); err != nil {
 		d.dropZone(z) // whole or not at all: the next reload tries again
 		return fmt.Errorf("zone %s: %w", settings.Name, err)
@@ -75,12 +132,12 @@ func (d *Daemon) addZone(settings conf.Zone) error {
 	return nil
 }
 
-// count has the shards count what the tables already have of a zone: it may have been here before.
-func (d *Daemon) count(z *zone) {
+// recount has the shards count what the tables already have of a zone: it may have been here before.
+func (d *Daemon) recount(z *zone) {
 	for _, s := range d.shards {
 		s.queue.put(&task{kind: taskCall, call: func(s *shard) {
-			for i, number := range s.numbers {
-				z.count(number, s.tables[i].Usage(z.name))
+			for _, c := range s.cells {
+				z.count(c.Number(), c.Table().Usage(z.name))
 			}
 		}})
 	}
@@ -107,8 +164,9 @@ func (d *Daemon) dropZone(z *zone) {
 func (d *Daemon) zoneSettings(settings conf.Zone) {
 	for _, s := range d.shards {
 		s.queue.put(&task{kind: taskCall, call: func(s *shard) {
-			for _, table := range s.tables {
-				table.SetZone(settings.Name, bucket.ZoneSettings{LockEvents: settings.LockEvents})
+			s.zones[settings.Name] = bucket.ZoneSettings{LockEvents: settings.LockEvents}
+			for _, c := range s.cells {
+				c.SetZone(settings.Name, s.zones[settings.Name])
 			}
 		}})
 	}

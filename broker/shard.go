@@ -4,73 +4,76 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"fmt"
-	"math"
 	"time"
 
 	"github.com/opencluster/oclocks/bucket"
+	"github.com/opencluster/oclocks/bucket/replicated"
 	"github.com/opencluster/oclocks/internal/boottime"
 	"github.com/opencluster/oclocks/internal/journal"
-	"github.com/opencluster/oclocks/subjects"
 )
 
-const (
-	batchTasks = 256  // requests in a batch at the most
-	batchTicks = 1024 // timers of one table in a batch at the most
-)
+// batchTasks is how many requests are in a batch at the most.
+const batchTasks = 256
 
 // shard owns a share of the buckets: those whose number is index modulo the number of shards. Only its goroutine
-// touches their tables. See doc.go for the three phases of a batch.
+// touches them. See doc.go for the phases of a batch.
 type shard struct {
-	d       *Daemon
-	index   int
-	tables  []*bucket.Table
-	numbers []uint32 // the bucket of each table
-	queue   *queue
-	timer   *boottime.Timer
-	keys    keySource
-	sealer  *receipts
-	closed  closedConns
-	done    chan struct{}
+	d      *Daemon
+	index  int
+	cells  []*cell
+	next   []int64 // by cell: when it wants to be touched, boot time in nanoseconds
+	queue  *queue
+	timer  *boottime.Timer
+	keys   keySource
+	sealer *receipts
+	closed closedConns
+	lease  int64 // this node may act until then, boot time in nanoseconds
+	done   chan struct{}
+
+	zones map[string]bucket.ZoneSettings // of all cells' tables
 
 	// Of the batch in progress.
-	now     bucket.Now
-	out     bucket.Output
-	log     []byte // the changes' bytes; records point into it
-	records []journal.Record
-	gathers []*gather
-	text    []byte // scratch for bodies
+	now      bucket.Now
+	touched  []*cell
+	out      replicated.Output
+	records  []journal.Record
+	gathers  []*gather
+	finished []*task
+	text     []byte // scratch for bodies
 }
 
 func newShard(d *Daemon, index int) *shard {
 	return &shard{
-		d: d, index: index, queue: newQueue(), timer: boottime.NewTimer(),
-		sealer: newReceipts(d.secret), done: make(chan struct{}),
+		d: d, index: index, queue: newQueue(), timer: boottime.NewTimer(), sealer: newReceipts(d.secret),
+		zones: make(map[string]bucket.ZoneSettings), done: make(chan struct{}),
 	}
 }
 
-// table is the table of a bucket that this shard owns.
-func (s *shard) table(number uint32) *bucket.Table {
-	return s.tables[int(number)/len(s.d.shards)]
+// add gives the shard its next bucket.
+func (s *shard) add(b *replicated.Bucket) {
+	s.cells = append(s.cells, &cell{Bucket: b, at: len(s.cells)})
+	s.next = append(s.next, 0)
 }
 
 // run works until the queue is closed and empty, or the journal has failed.
 func (s *shard) run() {
 	defer close(s.done)
 	defer s.timer.Close()
-	var batch []*task
+	var tasks []*task
 	for {
-		batch = s.queue.take(batch[:0], batchTasks)
-		ticked := s.batch(batch)
+		tasks = s.queue.take(tasks[:0], batchTasks)
+		s.batch(tasks)
 		if s.d.failed() {
 			return
 		}
-		if len(batch) > 0 || ticked {
+		next := s.nextDue()
+		if len(tasks) > 0 || next <= s.now.Boot {
 			continue
 		}
 		if s.d.drained.Load() && s.queue.empty() {
 			return
 		}
-		s.timer.Reset(s.next())
+		s.timer.Reset(next)
 		select {
 		case <-s.queue.wake:
 		case <-s.timer.C:
@@ -78,30 +81,66 @@ func (s *shard) run() {
 	}
 }
 
-// batch steps, commits and performs the tasks and the timers that are due; it tells whether a timer was.
-func (s *shard) batch(tasks []*task) (ticked bool) {
+// batch feeds the tasks and what time has brought to the cells, and carries out what they want done.
+func (s *shard) batch(tasks []*task) {
 	s.now = bucket.Now{Boot: boottime.Now(), Wall: time.Now().UnixMilli()}
-	s.out.Effects, s.log, s.records = s.out.Effects[:0], s.log[:0], s.records[:0]
-	s.gathers = s.gathers[:0]
+	s.out.Reset()
+	for i, at := range s.next {
+		if at <= s.now.Boot {
+			s.touch(uint32(i*len(s.d.shards) + s.index))
+		}
+	}
 	for _, t := range tasks {
 		s.step(t)
 	}
-	ticked = s.tick()
-	if s.d.failed() {
-		return ticked
-	}
-	if len(s.records) > 0 {
-		if err := s.d.commit(s.records); err != nil {
-			s.d.fail(fmt.Errorf("write the journal: %w", err))
-			return ticked
+	for i := 0; i < len(s.touched); i++ {
+		c := s.touched[i]
+		s.unpark(c)
+		c.Round(s.now, &s.out)
+		if err := c.Err(); err != nil {
+			s.d.fail(err)
 		}
 	}
-	s.perform()
-	for _, t := range tasks {
-		t.free()
+	if !s.d.failed() && s.commit() {
+		s.perform()
 	}
-	s.d.metrics.batches.Observe(float64(len(tasks)))
-	return ticked
+	s.rest(len(tasks))
+}
+
+// commit writes what has to be in the journal before anything else happens.
+func (s *shard) commit() bool {
+	if len(s.out.Records) == 0 || s.d.journal == nil {
+		return true
+	}
+	s.records = s.records[:0]
+	for i := range s.out.Records {
+		r := &s.out.Records[i]
+		kind := journal.Change
+		if r.Whole {
+			kind = journal.Snapshot
+		}
+		s.records = append(s.records, journal.Record{Bucket: r.Bucket, Seq: r.Number, Kind: kind, Payload: r.Payload})
+	}
+	if err := s.d.commit(s.records); err != nil {
+		s.d.fail(fmt.Errorf("write the journal: %w", err))
+		return false
+	}
+	return true
+}
+
+// rest ends a batch: the cells say when they want to be touched again, the tasks that are through are given back.
+func (s *shard) rest(tasks int) {
+	for i, c := range s.touched {
+		s.next[c.at], c.touched = c.due(s.now.Boot), false
+		s.touched[i] = nil
+	}
+	for i, t := range s.finished {
+		t.free()
+		s.finished[i] = nil
+	}
+	clear(s.gathers)
+	s.touched, s.finished, s.gathers = s.touched[:0], s.finished[:0], s.gathers[:0]
+	s.d.metrics.batches.Observe(float64(tasks))
 }
 
 func (s *shard) step(t *task) {
@@ -109,80 +148,44 @@ func (s *shard) step(t *task) {
 	case taskCall:
 		t.call(s)
 	case taskOne:
-		s.request(t, t.bucket)
+		s.request(t, s.touch(t.bucket))
+	case taskChain:
+		s.chain(t)
+		s.finished = append(s.finished, t)
 	case taskEach:
-		for _, number := range s.numbers {
-			s.each(t, number)
+		for _, c := range s.cells {
+			s.each(t, c)
 		}
 		s.gathers = append(s.gathers, t.gather)
+		s.finished = append(s.finished, t)
 	}
 }
 
-// request feeds one request to one table.
-func (s *shard) request(t *task, number uint32) {
-	t.in.Req = &t.req
-	if t.req.Op == subjects.OpAcquire {
-		t.in.Key = s.keys.next()
-	}
-	t.in.HoldsFull, t.in.WaitersFull, t.in.SessionsFull = t.zone.full() // every operation can bring a new session
-	first := len(s.out.Effects)
-	s.feed(number, &t.in)
-	for i := range s.out.Effects[first:] {
-		if e := &s.out.Effects[first+i]; e.To == t.in.Reply {
-			if _, refused := e.Body.(*subjects.Refusal); refused {
-				t.zone.stats.refused(t.req.Op)
-			}
+// chain gives messages from another node to the copies that they are for.
+func (s *shard) chain(t *task) {
+	for i := range t.messages {
+		m := &t.messages[i]
+		if err := s.touch(m.Bucket).Chain().Receive(t.from, *m); err != nil {
+			s.d.metrics.misdirected.Inc()
+			s.d.log.Debug("a message of the chain is not for this node", "error", err)
 		}
 	}
-	if s.closed.has(t.zone.name, t.in.Session.Conn) {
-		// The connection's end was seen before the session's first request in this bucket.
-		s.feed(number, &bucket.Input{Kind: bucket.Disconnect, Zone: t.zone.name, Conn: t.in.Session.Conn})
-	}
 }
 
-// feed performs one Step and keeps its change for the commit.
-func (s *shard) feed(number uint32, in *bucket.Input) {
-	table := s.table(number)
-	table.Step(s.now, in, &s.out)
-	if err := table.Err(); err != nil {
-		s.d.fail(fmt.Errorf("bucket %d: %w", number, err))
-	}
-	s.keep(number, table)
-}
-
-// keep takes the change that is in s.out into the batch.
-func (s *shard) keep(number uint32, table *bucket.Table) {
-	if len(s.out.Change) == 0 {
-		return
-	}
-	start := len(s.log)
-	s.log = append(s.log, s.out.Change...)
-	s.records = append(s.records, journal.Record{
-		Bucket: number, Seq: s.out.Seq, Kind: journal.Change, Payload: s.log[start:len(s.log):len(s.log)],
-	})
-	if z := s.d.zone(s.out.Zone); z != nil {
-		z.count(number, table.Usage(z.name))
-	}
-}
-
-// tick carries out timers that are due, a bounded number for each batch, and tells whether there was one.
-func (s *shard) tick() (ticked bool) {
-	for i, table := range s.tables {
-		for n := 0; n < batchTicks && table.Next() <= s.now.Boot; n++ {
-			s.feed(s.numbers[i], &bucket.Input{Kind: bucket.Tick})
-			ticked = true
-		}
-	}
-	return ticked
-}
-
-// next is when the shard's next timer is due, on the boot-time clock.
-func (s *shard) next() int64 {
-	next := int64(math.MaxInt64)
-	for _, table := range s.tables {
-		next = min(next, table.Next())
+// nextDue is when the shard has something to do without an input, on the boot-time clock.
+func (s *shard) nextDue() int64 {
+	next := never
+	for _, at := range s.next {
+		next = min(next, at)
 	}
 	return next
+}
+
+// all has every cell take part in this batch.
+func (s *shard) all(do func(c *cell)) {
+	for _, c := range s.cells {
+		do(s.touch(c.Number()))
+	}
 }
 
 // keySource draws unlock keys from the system's random numbers, many at a time.

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
+	"github.com/opencluster/oclocks/broker/control"
 	"github.com/opencluster/oclocks/bucket"
 )
 
@@ -18,9 +20,10 @@ func (d *Daemon) Stop(ctx context.Context) error {
 }
 
 func (d *Daemon) stop(ctx context.Context) error {
+	d.log.Info("stopping")
+	d.leave(ctx)
 	d.reloading.Lock()
 	defer d.reloading.Unlock()
-	d.log.Info("stopping")
 	d.ready.Store(false)
 	d.announce("down", "stopping")
 	zones := *d.zones.Load()
@@ -33,6 +36,7 @@ func (d *Daemon) stop(ctx context.Context) error {
 		z.stop()
 	}
 	d.overOnce.Do(func() { close(d.over) })
+	d.control.Close()
 	d.helpers.Wait()
 	if d.journal != nil {
 		if closeErr := d.journal.Close(err == nil && !d.failed()); closeErr != nil {
@@ -47,15 +51,12 @@ func (d *Daemon) stop(ctx context.Context) error {
 	return err
 }
 
-// stopShards answers the waiters and lets every shard finish what it has.
+// stopShards answers the waiters and lets every shard finish what it has. Where other nodes have taken over there is none:
+// the buckets are not this node's any more.
 func (d *Daemon) stopShards(ctx context.Context) error {
-	for _, s := range d.shards {
-		s.queue.put(&task{kind: taskCall, call: func(s *shard) {
-			for _, number := range s.numbers {
-				s.feed(number, &bucket.Input{Kind: bucket.Stop, KeepSessions: d.journal != nil})
-			}
-		}})
-	}
+	d.tell(func(s *shard) {
+		s.all(func(c *cell) { c.Tell(s.now, &bucket.Input{Kind: bucket.Stop, KeepSessions: d.journal != nil}) })
+	})
 	d.drained.Store(true)
 	for _, s := range d.shards {
 		s.queue.kick()
@@ -68,6 +69,19 @@ func (d *Daemon) stopShards(ctx context.Context) error {
 	return nil
 }
 
+// leave hands everything that this node is primary of to others, and has them know that it goes. Meanwhile it serves.
+func (d *Daemon) leave(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, leaveTime)
+	defer cancel()
+	err := d.control.Leave(ctx)
+	if err != nil && !errors.Is(err, control.ErrAlone) {
+		d.log.Warn("not everything was handed over; what is left is taken over when this node's lease ends", "error", err)
+	}
+}
+
+// leaveTime is how long a node that is being stopped tries to hand its buckets over.
+const leaveTime = 5 * time.Second
+
 // abandon takes down what a failed start has brought up.
 func (d *Daemon) abandon() error {
 	d.end(errors.New("the start failed"))
@@ -77,6 +91,9 @@ func (d *Daemon) abandon() error {
 	}
 	if d.system != nil {
 		d.system.stop()
+	}
+	if d.control != nil {
+		d.control.Close()
 	}
 	d.helpers.Wait()
 	for _, s := range d.shards {

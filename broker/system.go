@@ -55,9 +55,7 @@ func (d *Daemon) connectionClosed(zone string, conn bucket.Conn) {
 	for _, s := range d.shards {
 		s.queue.put(&task{kind: taskCall, call: func(s *shard) {
 			s.closed.add(zone, conn, boottime.Now())
-			for _, number := range s.numbers {
-				s.feed(number, &bucket.Input{Kind: bucket.Disconnect, Zone: zone, Conn: conn})
-			}
+			s.all(func(c *cell) { c.Tell(s.now, &bucket.Input{Kind: bucket.Disconnect, Zone: zone, Conn: conn}) })
 		}})
 	}
 }

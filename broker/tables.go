@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"hash/maphash"
@@ -8,13 +9,12 @@ import (
 	"time"
 
 	"github.com/opencluster/oclocks/bucket"
+	"github.com/opencluster/oclocks/bucket/chain"
+	"github.com/opencluster/oclocks/bucket/replicated"
 	"github.com/opencluster/oclocks/conf"
-	"github.com/opencluster/oclocks/internal/boottime"
+	"github.com/opencluster/oclocks/conf/shared"
 	"github.com/opencluster/oclocks/internal/journal"
 )
-
-// tokenEpoch is where the terms of a daemon that keeps nothing begin to count: see ARCHITECTURE.md, "Tokens".
-var tokenEpoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 var processSeed = maphash.MakeSeed()
 
@@ -22,145 +22,112 @@ var processSeed = maphash.MakeSeed()
 // collide.
 func keyedHash(name string) uint64 { return maphash.String(processSeed, name) }
 
-// openTables makes the tables of all buckets, from the journal if there is one, and makes this daemon their primary.
-// A restart is a takeover from the daemon's own journal: the term rises and every lease begins anew.
-func (d *Daemon) openTables() error {
-	replay, err := d.openJournal()
-	if err != nil {
-		return err
-	}
-	tables, err := d.replay(replay)
-	if err != nil {
-		return err
-	}
-	now := bucket.Now{Boot: boottime.Now(), Wall: time.Now().UnixMilli()}
-	var recoverUntil int64
-	if replay != nil && replay.Unclean {
-		// The machine went down and may have taken answered grants with it that were not yet on its disk. Whoever holds
-		// such a lock trusts it for one lease more at the longest, so nothing is granted before that is over.
-		recoverUntil = now.Boot + int64(d.settings.MaxLease)
-		d.log.Warn("the machine was not shut down cleanly: nothing is granted until every lease of before is over",
-			"wait", d.settings.MaxLease, "dropped_bytes", replay.Torn)
-	}
-	d.shards = make([]*shard, shardCount(d.settings.Buckets))
-	for i := range d.shards {
-		d.shards[i] = newShard(d, i)
-	}
-	d.recoverUntil = recoverUntil
-	if err := d.promote(tables, now, recoverUntil); err != nil || d.journal == nil {
-		return err
-	}
-	// A term that a crash of the machine undoes would be used again, and its tokens would repeat.
-	if err := d.journal.Sync(); err != nil {
-		return fmt.Errorf("bring the new terms to the disk: %w", err)
-	}
-	return nil
+// past is what the journal had: by bucket. whole says that nothing that was answered can be missing from it.
+type past struct {
+	starts map[uint32]replicated.Start
+	whole  bool
 }
 
-func (d *Daemon) openJournal() (*journal.Replay, error) {
+// openJournal opens the journal and reads what it has. A machine that went down uncleanly may have taken answered changes
+// with it that were not on its disk, so what is there is kept but counts as another member's.
+func (d *Daemon) openJournal() (past, error) {
 	if d.settings.Data == "" {
 		d.log.Warn("nothing is kept on disk: a restart forgets every lock; give --data DIR to keep them")
-		return nil, nil //nolint:nilnil // no journal, no replay, no error: the caller asks for d.journal
+		return past{}, nil
 	}
 	sync := journal.Background
 	if d.settings.Sync == conf.SyncAlways {
 		sync = journal.Always
 	}
-	var err error
-	var replay *journal.Replay
-	d.journal, replay, err = journal.Open(filepath.Join(d.settings.Data, "journal"), journal.Options{
+	j, replay, err := journal.Open(filepath.Join(d.settings.Data, "journal"), journal.Options{
 		Sync: sync, Logger: d.log, CompactBytes: d.keepSize,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("open the journal: %w", err)
+		return past{}, fmt.Errorf("open the journal: %w", err)
 	}
-	return replay, nil
+	d.journal = j
+	starts, err := d.replay(replay)
+	if err != nil {
+		return past{}, err
+	}
+	if replay.Unclean {
+		d.log.Warn("the machine was not shut down cleanly: what this node has may not be all that it had",
+			"dropped_bytes", replay.Torn)
+	}
+	return past{starts: starts, whole: !replay.Unclean && len(starts) > 0}, nil
 }
 
-func (d *Daemon) replay(replay *journal.Replay) ([]*bucket.Table, error) {
-	tables := make([]*bucket.Table, d.settings.Buckets)
-	for i := range tables {
-		tables[i] = bucket.New(d.tableConfig(uint32(i)))
-	}
-	if replay == nil {
-		return tables, nil
-	}
-	var out bucket.Output
-	return tables, replay.Each(func(number uint32, seq uint64, kind journal.Kind, payload []byte) error {
-		if number >= uint32(len(tables)) {
-			return fmt.Errorf("the journal has bucket %d, the settings have %d buckets: start with --buckets as before",
-				number, len(tables))
+func (d *Daemon) replay(replay *journal.Replay) (map[uint32]replicated.Start, error) {
+	replays := make(map[uint32]*replicated.Replay)
+	err := replay.Each(func(number uint32, seq uint64, kind journal.Kind, payload []byte) error {
+		r := replays[number]
+		if r == nil {
+			r = replicated.NewReplay(d.tableConfig(number, conf.MaxBuckets))
+			replays[number] = r
 		}
-		if kind == journal.Snapshot {
-			tables[number] = bucket.New(d.tableConfig(number))
-			if err := tables[number].Restore(payload); err != nil {
-				return fmt.Errorf("restore bucket %d at change %d: %w", number, seq, err)
-			}
-			return nil
-		}
-		out.Effects = out.Effects[:0]
-		if err := tables[number].Apply(payload, &out); err != nil {
-			return fmt.Errorf("apply change %d of bucket %d: %w", seq, number, err)
-		}
-		if out.Seq != seq {
-			return fmt.Errorf("bucket %d: change %d in the journal is the table's %d", number, seq, out.Seq)
+		if err := r.Add(seq, kind == journal.Snapshot, payload); err != nil {
+			return fmt.Errorf("record %d of bucket %d: %w", seq, number, err)
 		}
 		return nil
 	})
+	if err != nil {
+		return nil, err
+	}
+	starts := make(map[uint32]replicated.Start, len(replays))
+	for number, r := range replays { // order: each is by itself
+		starts[number] = r.Start()
+	}
+	return starts, nil
 }
 
-// promote makes every table primary and gives it to its shard.
-func (d *Daemon) promote(tables []*bucket.Table, now bucket.Now, recoverUntil int64) error {
-	for number, table := range tables {
-		s := d.shardOf(uint32(number))
-		s.tables = append(s.tables, table)
-		s.numbers = append(s.numbers, uint32(number))
-		var out bucket.Output
-		if err := table.Promote(now, d.term(table, now), recoverUntil, &out); err != nil {
-			return fmt.Errorf("become the primary of bucket %d: %w", number, err)
+// openBuckets makes this node's copy of every bucket and gives it to its shard.
+func (d *Daemon) openBuckets(past past, life uint64, state *shared.State) error {
+	d.count = len(state.Views)
+	d.turns = make([]turnFlag, d.count)
+	d.shards = make([]*shard, shardCount(d.count))
+	for i := range d.shards {
+		d.shards[i] = newShard(d, i)
+	}
+	self := chain.Member{Node: d.number, Inc: life << 32}
+	for number := range uint32(d.count) {
+		s := d.shardOf(number)
+		start := past.starts[number]
+		if old := start.Chain.State.Self; old.Node != d.number || old.Inc>>32 != life {
+			// What is there was another member's: of an earlier life, or of another node whose directory this was.
+			start.Chain.State.Self = self
 		}
-		if len(out.Change) == 0 {
-			continue
+		b, err := replicated.New(replicated.Config{
+			Table: d.tableConfig(number, uint32(d.count)),
+			Chain: chain.Config{
+				Bucket: number, Self: self, Acks: state.Settings.Acks,
+				Limits:   chain.Limits{Change: maxChange},
+				Recovery: int64(state.Settings.NodeLease + state.Settings.MaxLease),
+			},
+			Volatile: d.journal == nil, Zones: s.zones,
+		}, start)
+		if err != nil {
+			return err
 		}
-		record := journal.Record{Bucket: uint32(number), Seq: out.Seq, Kind: journal.Change, Payload: out.Change}
-		if err := d.commit([]journal.Record{record}); err != nil {
-			return fmt.Errorf("write the journal: %w", err)
+		s.add(b)
+	}
+	for number := range past.starts { // order: one is enough
+		if int(number) >= d.count {
+			return fmt.Errorf("the journal has bucket %d and the cluster has %d buckets: is %s the directory of another cluster?",
+				number, d.count, d.settings.Data)
 		}
 	}
 	return nil
 }
 
-// term is the term with which a table begins here: the one after that of the journal; without a journal, one that wall
-// time has made higher than any of an earlier start.
-func (d *Daemon) term(table *bucket.Table, now bucket.Now) bucket.Term {
-	if d.journal != nil {
-		// One term is left out: a full counter may have raised the term shortly before the machine went down.
-		last := table.Term()
-		return bucket.Term{Epoch: last.Epoch + 1, Term: last.Term + 2}
-	}
-	ms := uint64(max(0, now.Wall-tokenEpoch.UnixMilli()))
-	return bucket.Term{Epoch: 1, Term: uint32(min(ms>>15+1, 1<<24-1)), Counter: uint32(ms&0x7fff) << 14}
-}
+// maxChange is the largest change of a table, in bytes: what the journal takes, less what stands around it.
+const maxChange = journal.MaxChange - 1<<10
 
-// watchJournal tells the journal when an unclean start is dealt with, since it repeats it at every start until then, and
-// ends the daemon when the journal fails while nobody asks for anything.
+// watchJournal ends the daemon when the journal fails while nobody asks for anything.
 func (d *Daemon) watchJournal() {
-	timer := boottime.NewTimer()
-	defer timer.Close()
-	timer.Reset(d.recoverUntil)
-	for {
-		select {
-		case <-timer.C:
-			if err := d.journal.Settled(); err != nil && !errors.Is(err, journal.ErrClosed) {
-				d.fail(fmt.Errorf("write the journal: %w", err))
-				return
-			}
-		case <-d.journal.Failed():
-			d.fail(fmt.Errorf("write the journal: %w", d.journal.Err()))
-			return
-		case <-d.over:
-			return
-		}
+	select {
+	case <-d.journal.Failed():
+		d.fail(fmt.Errorf("write the journal: %w", d.journal.Err()))
+	case <-d.over:
 	}
 }
 
@@ -181,28 +148,87 @@ func (d *Daemon) compactor() {
 			d.log.Warn("the journal cannot be compacted now", "error", err)
 			continue
 		}
-		for number := range d.settings.Buckets {
-			s := d.shardOf(number)
-			written := make(chan struct{})
-			if !s.queue.put(&task{kind: taskCall, call: func(s *shard) { s.snapshot(number); close(written) }}) {
-				return
+		for number := range uint32(d.buckets()) {
+			for !d.writeImage(number) {
+				select {
+				case <-time.After(imagePause):
+				case <-d.over:
+					return
+				}
 			}
-			select {
-			case <-written:
-			case <-d.over:
-				return
-			case <-s.done:
+			if d.failed() {
 				return
 			}
 		}
 	}
 }
 
-// snapshot writes one bucket's snapshot. What the batch has changed so far must be in the journal before it.
-func (s *shard) snapshot(number uint32) {
-	table := s.table(number)
-	seq := table.Seq()
-	s.records = append(s.records, journal.Record{
-		Bucket: number, Seq: seq, Kind: journal.Snapshot, Payload: table.AppendSnapshot(nil),
+// imagePause is how long the compactor lets a bucket go on whose table is ahead of what is confirmed.
+const imagePause = 200 * time.Millisecond
+
+// writeImage has one bucket's state written, and says whether the compaction can go on.
+func (d *Daemon) writeImage(number uint32) bool {
+	written := make(chan bool, 1)
+	s := d.shardOf(number)
+	d.tellCell(number, func(s *shard, c *cell) {
+		c.Image(s.now.Boot, func(lost bool) { written <- !lost })
 	})
+	select {
+	case ok := <-written:
+		return ok
+	case <-d.over:
+	case <-s.done:
+	}
+	return true
+}
+
+// tableConfig is what every table of this daemon is made with.
+func (d *Daemon) tableConfig(number, count uint32) bucket.Config {
+	return bucket.Config{
+		Bucket: number, Buckets: count, Hash: keyedHash,
+		Limits:    bucket.Limits{MaxLease: d.settings.MaxLease},
+		Journaled: d.journal != nil, SyncAlways: d.journal != nil && d.settings.Sync == conf.SyncAlways,
+	}
+}
+
+// settle tells the journal that an unclean start is dealt with: the node has begun a new life, so nothing counts on what
+// may be missing.
+func (d *Daemon) settle() error {
+	if d.journal == nil {
+		return nil
+	}
+	if err := d.journal.Settled(); err != nil {
+		return fmt.Errorf("write the journal: %w", err)
+	}
+	return nil
+}
+
+// waitServing waits until the node holds a lease and every bucket has a primary that can be asked.
+func (d *Daemon) waitServing(ctx context.Context) error {
+	for {
+		missing := -1
+		if state := d.state.Load(); d.leased.Load() && state != nil {
+			missing = 0
+			for number := range state.Views {
+				v := &state.Views[number]
+				if v.Epoch == 0 || v.Primary().Node == d.number && !d.turns[number].Load() {
+					missing++
+				}
+			}
+		}
+		if missing == 0 {
+			return nil
+		}
+		select {
+		case <-d.turned:
+		case <-ctx.Done():
+			if missing < 0 {
+				return fmt.Errorf("wait for a lease from the cluster's leader: %w", ctx.Err())
+			}
+			return fmt.Errorf("wait for %d buckets that have no primary yet: %w", missing, ctx.Err())
+		case <-d.over:
+			return d.Wait()
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
 }

@@ -4,15 +4,17 @@ import (
 	"sync"
 
 	"github.com/opencluster/oclocks/bucket"
+	"github.com/opencluster/oclocks/bucket/chain"
 	"github.com/opencluster/oclocks/subjects"
 )
 
 type taskKind uint8
 
 const (
-	taskOne  taskKind = iota // a request for one bucket
-	taskEach                 // a request for every bucket of the shard; gather collects
-	taskCall                 // the daemon's own work: call, between two batches
+	taskOne   taskKind = iota // a request for one bucket
+	taskEach                  // a request for every bucket of the shard; gather collects
+	taskChain                 // messages from another node's copies
+	taskCall                  // the daemon's own work: call, between two batches
 )
 
 // task is one unit of a shard's work. Tasks of requests are pooled: the table keeps no reference to in or req.
@@ -25,6 +27,12 @@ type task struct {
 	req    subjects.Request
 	gather *gather
 	call   func(s *shard)
+
+	hops        int   // how often the request is passed on with the next time; 0: its caller chose the bucket's subject
+	parkedUntil int64 // when it is given up; 0: it has not waited for a primary
+
+	from     uint64 // node that sent the messages
+	messages []chain.Message
 }
 
 var taskPool = sync.Pool{New: func() any { return new(task) }}

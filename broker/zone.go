@@ -37,6 +37,10 @@ type zone struct {
 	holds, waiters, sessionCount atomic.Int64
 	usage                        []bucket.Usage // by bucket; each entry belongs to its bucket's shard
 
+	turnMu sync.Mutex
+	hot    map[uint32]*nats.Subscription // of the buckets that this node is asked about
+	quiet  bool                          // of none any more
+
 	stopping atomic.Bool
 	quit     chan struct{}
 	quitOnce sync.Once
@@ -50,7 +54,7 @@ func (d *Daemon) newZone(settings conf.Zone) (*zone, error) {
 	z := &zone{
 		d: d, name: settings.Name, inbox: make(chan *nats.Msg, inboxSize),
 		tokens: newTokens(d.secret, settings.Name), sessions: make(map[sessionKey]bucket.Session),
-		usage: make([]bucket.Usage, d.settings.Buckets), quit: make(chan struct{}), done: make(chan struct{}),
+		usage: make([]bucket.Usage, d.buckets()), hot: make(map[uint32]*nats.Subscription), quit: make(chan struct{}), done: make(chan struct{}),
 	}
 	z.stats.started = time.Now().UTC()
 	z.configure(settings)
@@ -66,41 +70,22 @@ func (d *Daemon) newZone(settings conf.Zone) (*zone, error) {
 // subscribe asks for everything that this node answers in the zone: its buckets, the simple path in turn with the other
 // nodes, and what every node answers (keep-alives, the micro service).
 func (z *zone) subscribe() error {
-	for b := range z.d.settings.Buckets {
-		if err := z.listen(subjects.HotPattern(b), queueGroup); err != nil {
-			return err
-		}
+	for number := range uint32(z.d.buckets()) {
+		z.turn(number)
 	}
 	for _, subject := range []string{"locks.*", "locks.*.*"} {
-		if err := z.listen(subject, queueGroup); err != nil {
+		if _, err := z.listen(subject, queueGroup); err != nil {
 			return err
 		}
 	}
 	each := []string{subjects.SimplePattern(subjects.OpKeep), subjects.KeepNodePattern(z.d.node)}
 	for _, subject := range append(each, serviceSubjects(z.d.node)...) {
-		if err := z.listen(subject, ""); err != nil {
+		if _, err := z.listen(subject, ""); err != nil {
 			return err
 		}
 	}
 	if err := z.conn.FlushTimeout(natsTimeout); err != nil {
 		return fmt.Errorf("subscribe: %w", err)
-	}
-	return nil
-}
-
-func (z *zone) listen(subject, group string) error {
-	var sub *nats.Subscription
-	var err error
-	if group == "" {
-		sub, err = z.conn.ChanSubscribe(subject, z.inbox)
-	} else {
-		sub, err = z.conn.ChanQueueSubscribe(subject, group, z.inbox)
-	}
-	if err != nil {
-		return fmt.Errorf("subscribe to %s: %w", subject, err)
-	}
-	if err := sub.SetPendingLimits(-1, -1); err != nil && sub.Type() != nats.ChanSubscription {
-		return fmt.Errorf("subscribe to %s: %w", subject, err)
 	}
 	return nil
 }

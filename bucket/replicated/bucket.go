@@ -3,6 +3,7 @@ package replicated
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/opencluster/oclocks/bucket"
 	"github.com/opencluster/oclocks/bucket/chain"
@@ -39,7 +40,8 @@ type Bucket struct {
 	acting bool        // it is primary and its table is promoted
 	turn   bool        // Turn{Primary: true} was the last one
 	image  imageWish
-	limit  int64 // of the recovery, as the table knows it; 0: there is none
+	asked  chain.View // of the control plane, the last time
+	limit  int64      // of the recovery, as the table knows it; 0: there is none
 
 	waiting queue
 	recent  recent
@@ -76,7 +78,7 @@ func (b *Bucket) Number() uint32 { return b.cfg.Chain.Bucket }
 func (b *Bucket) Table() *bucket.Table { return b.table }
 
 // Chain is the copy's place in the chain, for reading and for the inputs that are the chain's alone: Receive, Install,
-// Applied, Grant, Seal, HandOver, Score, Away, Join, Leave and Refused.
+// Applied, Grant, Seal, HandOver, Score, Away, Join and Leave.
 func (b *Bucket) Chain() *chain.Replica { return b.chain }
 
 // Err tells why the bucket must not be used any more: its table has broken, or does not take what the chain confirmed.
@@ -113,30 +115,31 @@ func (b *Bucket) Turned() Turned {
 	return Later
 }
 
-// Request gives a request to the table, if it can be taken.
-func (b *Bucket) Request(now bucket.Now, in *bucket.Input) Turned {
+// Request gives a request to the table, if it can be taken. keep is asked about each effect, and may be nil: those that it
+// refuses do not come out of this bucket; whoever takes them waits for their confirmation with Wait.
+func (b *Bucket) Request(now bucket.Now, in *bucket.Input, keep func(e *bucket.Effect) bool) Turned {
 	if t := b.Turned(); t != Taken {
 		return t
 	}
-	b.step(now, in)
+	b.step(now, in, keep)
 	return Taken
 }
 
 // Tell gives the table an input that is not a request. One that cannot be taken now is dropped: it is soft.
 func (b *Bucket) Tell(now bucket.Now, in *bucket.Input) {
 	if b.Turned() == Taken {
-		b.step(now, in)
+		b.step(now, in, nil)
 	}
 }
 
-func (b *Bucket) step(now bucket.Now, in *bucket.Input) {
+func (b *Bucket) step(now bucket.Now, in *bucket.Input, keep func(e *bucket.Effect) bool) {
 	b.out.Effects = b.out.Effects[:0]
 	b.table.Step(now, in, &b.out)
-	b.proposed()
+	b.proposed(keep)
 }
 
 // proposed takes what the table has just done into the history.
-func (b *Bucket) proposed() {
+func (b *Bucket) proposed(keep func(e *bucket.Effect) bool) {
 	if err := b.table.Err(); err != nil {
 		b.fail(err)
 		return
@@ -150,7 +153,18 @@ func (b *Bucket) proposed() {
 		b.waiting.touched = append(b.waiting.touched, b.out.Zone)
 	}
 	for i := range b.out.Effects {
-		b.waiting.put(b.out.Seq, &b.out.Effects[i], nil)
+		if e := &b.out.Effects[i]; keep == nil || keep(e) {
+			b.waiting.put(b.out.Seq, e, nil)
+		}
+	}
+}
+
+// Refused tells that the control plane will never commit this view, and that no copy of the question is on its way any
+// more. It is passed on only if it is what was asked for last.
+func (b *Bucket) Refused(view *chain.View) {
+	if b.asked.Epoch == view.Epoch && b.asked.InSync == view.InSync && b.asked.Recovery == view.Recovery &&
+		slices.Equal(b.asked.Chain, view.Chain) {
+		b.chain.Refused(view.Epoch)
 	}
 }
 
@@ -174,7 +188,7 @@ func (b *Bucket) Next(now int64) int64 {
 func (b *Bucket) Tick(now bucket.Now) {
 	b.chain.Tick(now.Boot)
 	for n := 0; n < tickLimit && b.table.Next() <= now.Boot && b.Turned() == Taken; n++ {
-		b.step(now, &bucket.Input{Kind: bucket.Tick})
+		b.step(now, &bucket.Input{Kind: bucket.Tick}, nil)
 	}
 }
 

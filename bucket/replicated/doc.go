@@ -21,7 +21,10 @@
 //  2. Call [Bucket.Round] for each bucket that had an input; all of them may add to one [Output].
 //  3. Carry the Output out from the top to the bottom: the records are written before anything else is begun. If they
 //     cannot be, the process must end without carrying out the rest.
-//  4. Look at the clock before publishing: what is released is void once the lease with which the round was made has ended.
+//
+// What is released may be published however late, also after the lease has ended: a grant or a release is in the in-sync
+// set, so a successor has it; a client counts its trust from its own sending; and what only tells of a state tells of one
+// that was true after the request had been sent, because the time of a turn is read after its requests were taken.
 //
 // [Replay] is the way back from the journal's records to the [Start] of a bucket.
 package replicated

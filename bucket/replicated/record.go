@@ -93,7 +93,9 @@ func (r *reader) state() chain.State {
 	return chain.State{Self: chain.Member{Node: r.num(), Inc: r.num()}, Epoch: r.num(), Sealed: r.num()}
 }
 
-func (r *reader) point() chain.Point { return chain.Point{Epoch: r.num(), Seq: r.num(), Hash: r.hash()} }
+func (r *reader) point() chain.Point {
+	return chain.Point{Epoch: r.num(), Seq: r.num(), Hash: r.hash()}
+}
 
 func (r *reader) end() error {
 	if r.bad || len(r.buf) > 0 {

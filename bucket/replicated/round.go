@@ -133,7 +133,7 @@ func (b *Bucket) promote(now bucket.Now, r *chain.Output) {
 		return
 	}
 	b.acting = true
-	b.proposed()
+	b.proposed(nil)
 }
 
 // term is the term of a new primary. It must be higher than any that a token was ever given with, also where the history
@@ -204,6 +204,7 @@ func (b *Bucket) tellTurn(out *Output) {
 // ask passes on what is for the control plane.
 func (b *Bucket) ask(r *chain.Output, out *Output) {
 	if r.Propose != nil {
+		b.asked = r.Propose.Clone()
 		out.Proposals = append(out.Proposals, Proposal{b.Number(), *r.Propose})
 	}
 	if r.Sealed != nil {

@@ -1,0 +1,120 @@
+package broker
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/opencluster/oclocks/broker/control"
+	"github.com/opencluster/oclocks/conf/shared"
+)
+
+// adopt takes over what has changed in the shared configuration. It is called in order, and does not wait: what takes
+// longer is done by the goroutine of follow.
+func (d *Daemon) adopt(old, now *shared.State) {
+	if old == nil || !slices.EqualFunc(old.Nodes, now.Nodes, sameNode) {
+		d.scores(now)
+	}
+	select {
+	case d.adopted <- struct{}{}:
+	default:
+	}
+	select {
+	case d.turned <- struct{}{}:
+	default:
+	}
+}
+
+// sameNode compares what matters for who should have copies, and which.
+func sameNode(a, b shared.Node) bool {
+	return a.Number == b.Number && a.Location == b.Location && a.Drain == b.Drain && a.Priority == b.Priority && a.Life == b.Life
+}
+
+// follow brings the zones and the routes to what the shared configuration says, whenever that has changed.
+func (d *Daemon) follow() {
+	for {
+		select {
+		case <-d.adopted:
+		case <-d.over:
+			return
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), natsTimeout)
+		if err := d.applyZones(ctx, d.state.Load()); err != nil && !d.failed() && d.ready.Load() {
+			d.log.Error("the zones cannot be brought to what the cluster's configuration says; the next change tries again", "error", err)
+		}
+		cancel()
+	}
+}
+
+// openZones serves the zones of the shared configuration for the first time. A daemon that no other can join is configured
+// by its file, which may have changed since it ran last.
+func (d *Daemon) openZones(ctx context.Context, state *shared.State) error {
+	if !d.settings.Clustered() {
+		return d.shareZones(ctx, d.settings.Zones)
+	}
+	return d.applyZones(ctx, state)
+}
+
+// applyZones makes the zones and their users those of the shared configuration, and finds the nodes where it says.
+func (d *Daemon) applyZones(ctx context.Context, state *shared.State) error {
+	d.reloading.Lock()
+	defer d.reloading.Unlock()
+	if d.zonesAt != nil && sameZones(d.zonesAt, state) {
+		return nil
+	}
+	if err := d.auth.Follow(state.Keys); err != nil {
+		return fmt.Errorf("take over the keys of the zones: %w", err)
+	}
+	if err := d.useZones(ctx, state.Zones); err != nil {
+		return err
+	}
+	var routes []string
+	for i := range state.Nodes {
+		if n := &state.Nodes[i]; n.Number != d.number {
+			routes = append(routes, n.Routes...)
+		}
+	}
+	if d.settings.Clustered() {
+		if err := d.nats.SetRoutes(routes); err != nil {
+			return fmt.Errorf("look for the other nodes: %w", err)
+		}
+	}
+	d.zonesAt = state
+	return nil
+}
+
+// sameZones says whether two states have the same zones, keys and routes. They share what has not changed.
+func sameZones(a, b *shared.State) bool {
+	if len(a.Zones) != len(b.Zones) || len(a.Keys) != len(b.Keys) || len(a.Nodes) != len(b.Nodes) {
+		return false
+	}
+	for i := range a.Zones {
+		if a.Zones[i] != b.Zones[i] {
+			return false
+		}
+	}
+	for i := range a.Nodes {
+		if a.Nodes[i].Number != b.Nodes[i].Number || !slices.Equal(a.Nodes[i].Routes, b.Nodes[i].Routes) {
+			return false
+		}
+	}
+	for name, keys := range a.Keys { // order: each is compared by itself
+		other, there := b.Keys[name]
+		if !there || keys.Account != other.Account || len(keys.Users) != len(other.Users) ||
+			!slices.Equal(keys.Users, other.Users) {
+			return false
+		}
+	}
+	return true
+}
+
+// lacksQuorum says whether fewer nodes are there than new locks need.
+func (d *Daemon) lacksQuorum() bool {
+	return d.live.Load() < int64(d.state.Load().Settings.MinQuorum)
+}
+
+// alert writes what any node of the cluster wants people to look into.
+func (d *Daemon) alert(a control.Alert) {
+	d.metrics.alerts.Inc()
+	d.log.Error("ALERT", "node", a.Node, "bucket", a.Bucket, "text", a.Text)
+}

@@ -1,0 +1,148 @@
+package broker
+
+import (
+	"math"
+	"time"
+
+	"github.com/opencluster/oclocks/bucket"
+	"github.com/opencluster/oclocks/bucket/replicated"
+	"github.com/opencluster/oclocks/subjects"
+)
+
+const (
+	// parkTime is how long a request may stand at a bucket that nobody can answer for, which a fail-over explains.
+	parkTime = 3 * time.Second
+
+	// parkMost is how many requests may stand at one bucket; one more is refused.
+	parkMost = 16 << 10
+)
+
+// cell is one bucket on this node, as its shard sees it.
+type cell struct {
+	*replicated.Bucket
+	at      int     // in the shard's cells
+	touched bool    // had an input in this batch
+	parked  []*task // requests that came while nobody could answer for the bucket, in order
+	until   int64   // when the oldest of them is given up, boot time in nanoseconds
+}
+
+// touch tells a cell the time before its first input in a batch, and has it take part in the round.
+func (s *shard) touch(number uint32) *cell {
+	c := s.cells[int(number)/len(s.d.shards)]
+	if !c.touched {
+		c.touched = true
+		s.touched = append(s.touched, c)
+		c.Tick(s.now)
+	}
+	return c
+}
+
+// request feeds one request to one bucket, or finds out where it belongs.
+func (s *shard) request(t *task, c *cell) {
+	t.in.Req = &t.req
+	if t.req.Op == subjects.OpAcquire {
+		t.in.Key = s.keys.next()
+		if c.Turned() == replicated.Taken && s.d.lacksQuorum() {
+			s.refuse(t, tooFewNodes())
+			return
+		}
+	}
+	t.in.HoldsFull, t.in.WaitersFull, t.in.SessionsFull = t.zone.full() // every operation can bring a new session
+	switch c.Request(s.now, &t.in, t.count) {
+	case replicated.Taken:
+		if s.closed.has(t.zone.name, t.in.Session.Conn) {
+			// The connection's end was seen before the session's first request in this bucket.
+			c.Tell(s.now, &bucket.Input{Kind: bucket.Disconnect, Zone: t.zone.name, Conn: t.in.Session.Conn})
+		}
+		s.finished = append(s.finished, t)
+	case replicated.Elsewhere:
+		s.elsewhere(t, c)
+	case replicated.Full:
+		s.refuse(t, overloaded())
+	case replicated.Later:
+		s.park(t, c)
+	}
+}
+
+// count counts a refusal among the effects of a request; it takes none away.
+func (t *task) count(e *bucket.Effect) bool {
+	if _, refused := e.Body.(*subjects.Refusal); refused && e.To == t.in.Reply {
+		t.zone.stats.refused(t.req.Op)
+	}
+	return true
+}
+
+// elsewhere sends a request to the bucket's primary: the caller himself, if he chose the bucket's subject, so that he learns
+// where to ask; the request, if he left it to the broker.
+func (s *shard) elsewhere(t *task, c *cell) {
+	view := c.Chain().View()
+	node := view.Primary().Node
+	switch {
+	case s.d.peers.gone(node):
+		s.park(t, c) // its successor is being found
+	case t.hops == 0:
+		s.refuse(t, t.zone.moved(c.Number()))
+	case t.hops > maxHops:
+		s.refuse(t, noPrimary())
+	default:
+		s.d.links.forward(node, t)
+		s.finished = append(s.finished, t)
+	}
+}
+
+// park keeps a request until the bucket can be asked.
+func (s *shard) park(t *task, c *cell) {
+	now := s.now.Boot
+	if t.parkedUntil == 0 {
+		t.parkedUntil = now + int64(parkTime)
+	}
+	if t.parkedUntil <= now || len(c.parked) >= parkMost {
+		s.refuse(t, noPrimary())
+		return
+	}
+	c.parked = append(c.parked, t)
+	c.until = c.parked[0].parkedUntil
+}
+
+// unpark tries the parked requests again when something has changed, or their time is over.
+func (s *shard) unpark(c *cell) {
+	if len(c.parked) == 0 || c.Turned() == replicated.Later && s.now.Boot < c.until {
+		return
+	}
+	again := c.parked
+	c.parked, c.until = nil, 0
+	for _, t := range again {
+		s.request(t, c)
+	}
+}
+
+// due is when the cell wants to be touched without an input.
+func (c *cell) due(now int64) int64 {
+	next := c.Next(now)
+	if len(c.parked) == 0 {
+		return next
+	}
+	if c.Turned() != replicated.Later {
+		return min(next, now)
+	}
+	return min(next, c.until)
+}
+
+// refuse answers a request without its bucket.
+func (s *shard) refuse(t *task, refusal *subjects.Refusal) {
+	s.text = t.zone.answer(t.req.Op, t.in.Reply, refusal, s.text)
+	s.finished = append(s.finished, t)
+}
+
+func noPrimary() *subjects.Refusal {
+	return &subjects.Refusal{Code: 503, Reason: subjects.ReasonUnavailable, RetryAfter: 100 * time.Millisecond,
+		Message: "nobody can answer for this bucket now; ask again a little later"}
+}
+
+func tooFewNodes() *subjects.Refusal {
+	return &subjects.Refusal{Code: 503, Reason: subjects.ReasonUnavailable, Why: subjects.WhyMinQuorum, RetryAfter: time.Second,
+		Message: "fewer nodes are there than min_quorum asks for: locks are renewed and released, but no new one is given"}
+}
+
+// never is a time that does not come.
+const never = int64(math.MaxInt64)

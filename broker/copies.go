@@ -1,0 +1,131 @@
+package broker
+
+import (
+	"github.com/opencluster/oclocks/arbiter/plan"
+	"github.com/opencluster/oclocks/broker/control"
+	"github.com/opencluster/oclocks/bucket/chain"
+	"github.com/opencluster/oclocks/bucket/replicated"
+	"github.com/opencluster/oclocks/conf/shared"
+)
+
+// copies is how the control plane reaches this node's buckets: each call becomes a task of the shards, in the order of the
+// calls.
+type copies struct{ d *Daemon }
+
+var _ control.Copies = copies{}
+
+// tell has every shard carry something out between two batches.
+func (d *Daemon) tell(do func(s *shard)) {
+	for _, s := range d.shards {
+		s.queue.put(&task{kind: taskCall, call: do})
+	}
+}
+
+// tellCell has the shard of one bucket carry something out.
+func (d *Daemon) tellCell(number uint32, do func(s *shard, c *cell)) {
+	if int(number) >= d.buckets() {
+		return // a view of a bucket that this node does not know yet comes again with the state that has it
+	}
+	d.shardOf(number).queue.put(&task{kind: taskCall, call: func(s *shard) { do(s, s.touch(number)) }})
+}
+
+func (c copies) Install(views []shared.BucketView) {
+	d := c.d
+	d.tell(func(s *shard) {
+		for _, v := range views {
+			if int(v.Bucket) >= d.buckets() || d.shardOf(v.Bucket) != s {
+				continue
+			}
+			if err := s.touch(v.Bucket).Chain().Install(v.View); err != nil {
+				d.log.Error("a committed view cannot be installed", "bucket", v.Bucket, "error", err)
+			}
+		}
+	})
+}
+
+func (c copies) Applied(change uint64, state *shared.State) {
+	d := c.d
+	old := d.state.Swap(state)
+	d.tell(func(s *shard) {
+		for _, c := range s.cells {
+			c.Chain().Applied(change)
+			s.next[c.at] = min(s.next[c.at], c.due(s.now.Boot))
+		}
+	})
+	d.adopt(old, state)
+}
+
+func (c copies) Grant(lease chain.Lease, live int) {
+	c.d.live.Store(int64(live))
+	c.d.tell(func(s *shard) {
+		for _, c := range s.cells {
+			c.Chain().Grant(lease)
+			s.next[c.at] = min(s.next[c.at], c.due(s.now.Boot))
+		}
+	})
+	if c.d.leased.CompareAndSwap(false, true) {
+		c.d.log.Debug("the node has its first lease")
+	}
+}
+
+func (c copies) Seal(orders []plan.SealOrder) {
+	for _, order := range orders {
+		c.d.tellCell(order.Bucket, func(_ *shard, c *cell) { c.Chain().Seal(order.Epoch) })
+	}
+}
+
+func (c copies) HandOver(orders []plan.HandOverOrder) {
+	d := c.d
+	for _, order := range orders {
+		d.tellCell(order.Bucket, func(_ *shard, c *cell) {
+			if c.Chain().View().Epoch != order.Epoch {
+				return // decided before something else happened
+			}
+			if err := c.Chain().HandOver(order.To); err != nil {
+				d.log.Debug("a bucket is not handed over", "bucket", order.Bucket, "to", order.To, "error", err)
+			}
+		})
+	}
+}
+
+func (c copies) Away(node uint64, away bool) {
+	c.d.peers.set(node, away)
+	c.d.tell(func(s *shard) { s.all(func(c *cell) { c.Chain().Away(node, away) }) })
+}
+
+func (c copies) Refused(number uint32, view chain.View) {
+	c.d.tellCell(number, func(_ *shard, c *cell) { c.Refused(&view) })
+}
+
+// tellControl passes on what the buckets want of the control plane.
+func (d *Daemon) tellControl(out *replicated.Output) {
+	for _, p := range out.Proposals {
+		d.control.Propose(p.Bucket, p.View)
+	}
+	for _, r := range out.Reports {
+		d.control.Sealed(r.Bucket, r.Report)
+	}
+	for _, a := range out.Alerts {
+		d.control.Alert(int64(a.Bucket), a.Text)
+	}
+}
+
+// scores tells the copies whom to prefer as first secondary, and whether this node is to have a copy at all.
+func (d *Daemon) scores(state *shared.State) {
+	d.tell(func(s *shard) {
+		for _, c := range s.cells {
+			number := c.Number()
+			if plan.Keeps(state, number, d.number) {
+				c.Chain().Join()
+			} else if err := c.Chain().Leave(); err != nil {
+				d.log.Debug("the node keeps a copy for now", "bucket", number, "error", err)
+			}
+			for i := range state.Nodes {
+				if node := state.Nodes[i].Number; node != d.number {
+					c.Chain().Score(node, plan.Score(state, number, node))
+				}
+			}
+			s.touch(number)
+		}
+	})
+}

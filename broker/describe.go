@@ -1,0 +1,88 @@
+package broker
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/opencluster/oclocks/bucket/chain"
+)
+
+// describeTime is how long the shards may take to tell what their copies look like.
+const describeTime = 500 * time.Millisecond
+
+// CopyStatus is one copy of a bucket, as `oclocks-cli cluster` shows it.
+type CopyStatus struct {
+	Bucket    uint32   `json:"bucket"`
+	Role      string   `json:"role"`
+	Epoch     uint64   `json:"epoch"`
+	Chain     []uint64 `json:"chain,omitempty"` // node numbers, the primary first
+	InSync    int      `json:"in_sync"`         // how many of the chain every answer waits for
+	Acting    bool     `json:"acting,omitempty"`
+	Degraded  bool     `json:"degraded,omitempty"`
+	Recovery  bool     `json:"recovery,omitempty"`
+	Seq       uint64   `json:"seq"`  // of the newest change that it has
+	Hash      string   `json:"hash"` // of its history up to there
+	Confirmed uint64   `json:"confirmed"`
+	Tail      uint64   `json:"tail,omitempty"` // primary: the whole chain has everything up to here
+	Stopped   string   `json:"stopped,omitempty"`
+	Holds     int      `json:"holds"`
+	Waiters   int      `json:"waiters"`
+}
+
+// describe gives the copies of this node as JSON: a list of CopyStatus, in the order of the buckets.
+func (d *Daemon) describe() json.RawMessage {
+	parts := make(chan []CopyStatus, len(d.shards))
+	d.tell(func(s *shard) {
+		list := make([]CopyStatus, 0, len(s.cells))
+		for _, c := range s.cells {
+			list = append(list, c.status())
+		}
+		parts <- list
+	})
+	all := make([]*CopyStatus, d.count)
+	timeout := time.After(describeTime)
+	for range d.shards {
+		select {
+		case list := <-parts:
+			for i := range list {
+				all[list[i].Bucket] = &list[i]
+			}
+		case <-timeout:
+			return nil // a shard that does not get to it has other things to do
+		}
+	}
+	text, err := json.Marshal(all)
+	if err != nil {
+		return nil // numbers and texts always can be told
+	}
+	return text
+}
+
+func (c *cell) status() CopyStatus {
+	st := c.Chain().Status()
+	usage := c.Table().Totals()
+	out := CopyStatus{
+		Bucket: c.Number(), Role: st.Role.String(), Epoch: st.View.Epoch, InSync: st.View.InSync, Acting: st.Acting,
+		Degraded: st.Degraded, Recovery: st.View.Recovery, Seq: st.Last.Seq, Hash: hashText(st.Last.Hash),
+		Confirmed: st.Confirmed, Stopped: st.Stopped, Holds: usage.Holds, Waiters: usage.Waiters,
+	}
+	for _, m := range st.View.Chain {
+		out.Chain = append(out.Chain, m.Node)
+	}
+	if st.Role == chain.Primary {
+		out.Tail = st.Last.Seq
+		for _, p := range st.Below {
+			out.Tail = min(out.Tail, p.Seq)
+		}
+	}
+	return out
+}
+
+func hashText(h uint64) string {
+	const digits = "0123456789abcdef"
+	var b [16]byte
+	for i := range b {
+		b[i] = digits[h>>(60-4*i)&15]
+	}
+	return string(b[:])
+}

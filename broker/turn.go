@@ -1,0 +1,106 @@
+package broker
+
+import (
+	"fmt"
+	"maps"
+	"sync/atomic"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/opencluster/oclocks/bucket/replicated"
+	"github.com/opencluster/oclocks/subjects"
+)
+
+// turn begins or ends that this node is asked about a bucket: it listens on the bucket's subject in every zone exactly
+// while it is the primary, so NATS brings each request to the right node.
+func (d *Daemon) turn(t replicated.Turn) {
+	d.turns[t.Bucket].Store(t.Primary)
+	for _, z := range *d.zones.Load() { // order: each has its own
+		z.turn(t.Bucket)
+	}
+	if t.Primary {
+		d.primaries.Add(1)
+	} else {
+		d.primaries.Add(-1)
+	}
+	select {
+	case d.turned <- struct{}{}:
+	default:
+	}
+}
+
+// turn makes the zone's subscription of a bucket what it should be. It may be called at any time, from any goroutine.
+func (z *zone) turn(number uint32) {
+	z.turnMu.Lock()
+	defer z.turnMu.Unlock()
+	sub, there := z.hot[number]
+	wanted := z.d.turns[number].Load() && !z.quiet
+	switch {
+	case wanted && !there:
+		sub, err := z.listen(subjects.HotPattern(number), queueGroup)
+		if err != nil {
+			z.d.log.Error("a zone's bucket is not listened for; requests for it wait until the next turn", "zone", z.name,
+				"bucket", number, "error", err)
+			return
+		}
+		z.hot[number] = sub
+	case !wanted && there:
+		delete(z.hot, number)
+		if err := sub.Unsubscribe(); err != nil {
+			z.d.log.Debug("end of a subscription", "zone", z.name, "bucket", number, "error", err)
+		}
+	}
+}
+
+// hush ends the subscriptions of all buckets, for good.
+func (z *zone) hush() {
+	z.turnMu.Lock()
+	z.quiet = true
+	z.turnMu.Unlock()
+	for number := range uint32(z.d.buckets()) {
+		z.turn(number)
+	}
+}
+
+// peers are the other nodes, as far as it concerns who can be asked.
+type peers struct {
+	away atomic.Pointer[map[uint64]bool]
+}
+
+// gone says whether a node is known not to be there.
+func (p *peers) gone(node uint64) bool {
+	away := p.away.Load()
+	return away != nil && (*away)[node]
+}
+
+// set is called by one goroutine.
+func (p *peers) set(node uint64, away bool) {
+	next := make(map[uint64]bool)
+	if old := p.away.Load(); old != nil {
+		next = maps.Clone(*old)
+	}
+	if away {
+		next[node] = true
+	} else {
+		delete(next, node)
+	}
+	p.away.Store(&next)
+}
+
+// listen subscribes to a subject of the zone; what comes goes to the pump.
+func (z *zone) listen(subject, group string) (*nats.Subscription, error) {
+	var sub *nats.Subscription
+	var err error
+	if group == "" {
+		sub, err = z.conn.ChanSubscribe(subject, z.inbox)
+	} else {
+		sub, err = z.conn.ChanQueueSubscribe(subject, group, z.inbox)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("subscribe to %s: %w", subject, err)
+	}
+	if err := sub.SetPendingLimits(-1, -1); err != nil && sub.Type() != nats.ChanSubscription {
+		return nil, fmt.Errorf("subscribe to %s: %w", subject, err)
+	}
+	return sub, nil
+}
