@@ -1,7 +1,6 @@
 package conf
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,7 +9,6 @@ import (
 	"net"
 	"os"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
 
@@ -214,18 +212,14 @@ func natsServer(ctx context.Context, addr string) (name string, err error) {
 	if err := conn.SetDeadline(time.Now().Add(dialTimeout)); err != nil {
 		return "", err
 	}
-	line, err := bufio.NewReaderSize(conn, 16<<10).ReadSlice('\n')
+	line, err := readGreeting(conn)
 	if err != nil {
 		return "", err
-	}
-	rest, ok := strings.CutPrefix(string(line), "INFO ")
-	if !ok {
-		return "", errors.New("no NATS server")
 	}
 	var info struct {
 		Name string `json:"server_name"`
 	}
-	if err := json.Unmarshal([]byte(rest), &info); err != nil {
+	if err := json.Unmarshal(line, &info); err != nil {
 		return "", err
 	}
 	return info.Name, nil

@@ -45,6 +45,21 @@ func newAccounts(auth *conf.Auth, zones []conf.Zone) (*accounts, error) {
 	return r, nil
 }
 
+// snapshot is a resolver with the JWTs of now, for nats-server's options, which must be of a type that nats-server knows
+// when it compares options. It is in use while options change, and otherwise this one is: with a resolver of that type
+// nats-server forgets what another server subscribes to in a zone that this one does not know yet.
+func (r *accounts) snapshot() (*server.MemAccResolver, error) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	m := &server.MemAccResolver{}
+	for id, token := range r.jwts {
+		if err := m.Store(id, token); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
+}
+
 // zoneAccount makes the zone's keys if need be, and its account's JWT.
 func zoneAccount(auth *conf.Auth, z conf.Zone) (id, token string, err error) {
 	if err := auth.EnsureZone(z.Name); err != nil {

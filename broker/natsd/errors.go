@@ -9,6 +9,10 @@ var (
 	ErrNoZone = errors.New("no such zone")
 	// ErrRestart says that the change needs a restart of the daemon.
 	ErrRestart = errors.New("needs a restart of the daemon")
+	// ErrDuplicate says that another server that runs has this one's name: one node must not run twice.
+	ErrDuplicate = errors.New("another daemon with this node's identifier is running")
+	// ErrNobody says that no other server of the cluster was reached.
+	ErrNobody = errors.New("no other daemon of the cluster was reached")
 	// ErrEvent says that what was received is not an event about a closed connection.
 	ErrEvent = errors.New("not a disconnect event")
 )

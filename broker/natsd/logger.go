@@ -13,7 +13,8 @@ import (
 // itself, so they are for debugging here. What nats-server calls an error is as a rule a client's (wrong credentials, a
 // limit that it met), so it is a warning. A fatal error does not end the process: it is kept for Start.
 type bridge struct {
-	log *slog.Logger
+	log     *slog.Logger
+	noticed func() // called for each notice, nil for nothing
 
 	mu    sync.Mutex
 	first error
@@ -29,11 +30,16 @@ func (b *bridge) write(level slog.Level, format string, args []any) {
 	}
 }
 
-func (b *bridge) Noticef(format string, args ...any) { b.write(slog.LevelDebug, format, args) }
-func (b *bridge) Warnf(format string, args ...any)   { b.write(slog.LevelWarn, format, args) }
-func (b *bridge) Errorf(format string, args ...any)  { b.write(slog.LevelWarn, format, args) }
-func (b *bridge) Debugf(format string, args ...any)  { b.write(slog.LevelDebug, format, args) }
-func (b *bridge) Tracef(format string, args ...any)  { b.write(slog.LevelDebug, format, args) }
+func (b *bridge) Noticef(format string, args ...any) {
+	if b.noticed != nil {
+		b.noticed()
+	}
+	b.write(slog.LevelDebug, format, args)
+}
+func (b *bridge) Warnf(format string, args ...any)  { b.write(slog.LevelWarn, format, args) }
+func (b *bridge) Errorf(format string, args ...any) { b.write(slog.LevelWarn, format, args) }
+func (b *bridge) Debugf(format string, args ...any) { b.write(slog.LevelDebug, format, args) }
+func (b *bridge) Tracef(format string, args ...any) { b.write(slog.LevelDebug, format, args) }
 
 func (b *bridge) Fatalf(format string, args ...any) {
 	b.write(slog.LevelError, format, args)

@@ -28,6 +28,7 @@ const (
 	maxConnections  = 100_000
 	maxClosedStored = 64 // closed connections that nats-server remembers for monitoring, which nobody asks for here
 	readyTimeout    = 10 * time.Second
+	readyPoll       = 50 * time.Millisecond
 
 	// DefaultLameDuck is how long clients are given to leave.
 	DefaultLameDuck = 2 * time.Second
@@ -42,6 +43,7 @@ type Config struct {
 	Logger      *slog.Logger
 	LameDuck    time.Duration // how long clients are given to leave, at least 100 ms; 0 for DefaultLameDuck
 	HideServers bool          // clients do not learn of other servers
+	Cluster     *Cluster      // nil: no other server can connect
 }
 
 // Server is a running NATS server. Its methods may be called at the same time.
@@ -50,8 +52,8 @@ type Server struct {
 	log      *slog.Logger
 	ns       *server.Server
 	accounts *accounts
-	open     string     // the zone that connections without credentials land in, "" for none; fixed at the start
-	sys      *nats.Conn // for ApplyZones
+	open     string  // the zone that connections without credentials land in, "" for none; fixed at the start
+	routes   *routes // nil without a cluster
 
 	applying sync.Mutex // one ApplyZones at a time
 
@@ -69,37 +71,48 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 		return nil, fmt.Errorf("a lame duck time of %s: expected at least 100ms", cfg.LameDuck)
 	}
 	s := &Server{cfg: cfg, log: cfg.Logger.With("room", "nats"), conns: map[string][]*nats.Conn{}}
+	bridge := newBridge(s.log)
+	if cfg.Cluster != nil {
+		s.routes = newRoutes(s)
+		bridge.noticed = func() { signal(s.routes.hint) }
+	}
 	opts, err := s.options()
 	if err != nil {
 		return nil, fmt.Errorf("prepare the NATS server: %w", err)
 	}
+	if s.routes != nil {
+		s.routes.prepare(ctx, opts)
+	}
 	if s.ns, err = server.NewServer(opts); err != nil {
 		return nil, fmt.Errorf("make the NATS server: %w", err)
 	}
-	bridge := newBridge(s.log)
+	s.ns.SetAccountResolver(s.accounts)
 	s.ns.SetLoggerV2(bridge, s.log.Enabled(ctx, slog.LevelDebug), false, false)
 	s.ns.Start()
 	if err := s.ready(ctx, bridge); err != nil {
 		return nil, errors.Join(err, s.Stop(context.WithoutCancel(ctx)))
 	}
+	if s.routes != nil {
+		s.routes.start(ctx)
+	}
 	return s, nil
 }
 
-// ready waits until clients can connect and makes the server's own connection.
+// ready waits until clients and other servers can connect.
 func (s *Server) ready(ctx context.Context, bridge *bridge) error {
-	if err := bridge.fatal(); err != nil {
-		return fmt.Errorf("%w; choose another address with --listen", err)
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+	defer cancel()
+	for {
+		if err := bridge.fatal(); err != nil {
+			return fmt.Errorf("%w; choose another address with --listen or --cluster-listen", err)
+		}
+		if s.ns.ReadyForConnections(readyPoll) {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return fmt.Errorf("start the NATS server on %s: it accepts no connections: %w", s.cfg.Listen, ctx.Err())
+		}
 	}
-	wait := readyTimeout
-	if deadline, ok := ctx.Deadline(); ok {
-		wait = min(wait, time.Until(deadline))
-	}
-	if !s.ns.ReadyForConnections(wait) {
-		return errors.Join(fmt.Errorf("start the NATS server on %s: it accepts no connections after %s", s.cfg.Listen, wait), bridge.fatal())
-	}
-	var err error
-	s.sys, err = s.ConnectSystem(nats.Name("oclocks accounts"))
-	return err
 }
 
 func (s *Server) options() (*server.Options, error) {
@@ -118,11 +131,15 @@ func (s *Server) options() (*server.Options, error) {
 	if s.accounts, err = newAccounts(s.cfg.Auth, s.cfg.Zones); err != nil {
 		return nil, err
 	}
+	resolver, err := s.accounts.snapshot()
+	if err != nil {
+		return nil, err
+	}
 	opts := &server.Options{
 		ServerName:       s.cfg.ServerName,
 		Host:             host,
 		Port:             int(port),
-		AccountResolver:  s.accounts,
+		AccountResolver:  resolver,
 		SystemAccount:    operator.SystemAccount,
 		NoSigs:           true,
 		MaxPayload:       MaxPayload,
@@ -142,6 +159,11 @@ func (s *Server) options() (*server.Options, error) {
 	opts.Cluster.NoAdvertise = s.cfg.HideServers
 	if port == 0 {
 		opts.Port = server.RANDOM_PORT
+	}
+	if s.cfg.Cluster != nil {
+		if err := s.clusterOptions(opts); err != nil {
+			return nil, err
+		}
 	}
 	for _, z := range s.cfg.Zones {
 		if !z.Open {
@@ -194,7 +216,6 @@ func (s *Server) Stats() Stats {
 // causes are not ones by the client.
 func (s *Server) LameDuck(ctx context.Context) error {
 	s.markStopping()
-	s.sys.Close()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -213,6 +234,9 @@ func (s *Server) LameDuck(ctx context.Context) error {
 // Stop closes the broker's own connections, then all others, and waits until the server is gone, or for ctx.
 func (s *Server) Stop(ctx context.Context) error {
 	s.markStopping()
+	if s.routes != nil {
+		s.routes.stop()
+	}
 	s.closeOwn()
 	s.ns.Shutdown()
 	gone := make(chan struct{})

@@ -2,20 +2,15 @@ package natsd
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/jwt/v2"
 
 	"github.com/opencluster/oclocks/conf"
 )
-
-// claimsTimeout is how long this server may take to take over an account's new JWT.
-const claimsTimeout = 10 * time.Second
 
 // ZoneOf is the zone whose account that is; ok is false if it is none of a zone.
 func (s *Server) ZoneOf(accountID string) (zone string, ok bool) { return s.accounts.zone(accountID) }
@@ -28,7 +23,8 @@ func (s *Server) AccountID(zone string) (string, error) {
 	return "", fmt.Errorf("account of zone %s: %w", zone, ErrNoZone)
 }
 
-// ApplyZones makes these the zones that are served: new ones get keys and an account, changed ones take their new
+// ApplyZones makes these the zones that this server serves; in a cluster each daemon does it for its own, and it is the
+// same whether one or all do, and how often: new ones get keys and an account, changed ones take their new
 // settings, and with them everything that changed in Auth (revoked users), and those that are missing are removed, which
 // closes the connections of their clients and the broker's own. Clients whose permissions change are disconnected; for
 // none of them that counts as closed by the client. ErrRestart if another zone than at the start is to be open; then
@@ -38,6 +34,9 @@ func (s *Server) ApplyZones(ctx context.Context, zones []conf.Zone) error {
 	defer s.applying.Unlock()
 	if s.isStopping() {
 		return fmt.Errorf("apply zones: %w", ErrStopping)
+	}
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("apply zones: %w", err)
 	}
 	type update struct{ zone, id, token string }
 	updates := make([]update, 0, len(zones))
@@ -55,63 +54,42 @@ func (s *Server) ApplyZones(ctx context.Context, zones []conf.Zone) error {
 	}
 	var errs []error
 	for _, id := range slices.Sorted(maps.Keys(gone)) {
-		errs = append(errs, s.removeZone(ctx, gone[id], id))
+		errs = append(errs, s.removeZone(gone[id], id))
 	}
 	for _, u := range updates {
 		s.accounts.put(u.zone, u.id, u.token)
-		if err := s.claims(ctx, u.id, u.token); err != nil {
+		if err := s.claims(u.id, u.token); err != nil {
 			errs = append(errs, fmt.Errorf("update zone %s: %w", u.zone, err))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// removeZone drops an account's clients on every server: its last JWT revokes them all and allows none.
-func (s *Server) removeZone(ctx context.Context, zone, id string) error {
+// removeZone drops an account's clients: its last JWT revokes them all and allows none.
+func (s *Server) removeZone(zone, id string) error {
 	token, err := s.cfg.Auth.Tombstone(id)
 	if err != nil {
 		return fmt.Errorf("remove zone %s: %w", zone, err)
 	}
 	s.closeOwn(zone)
-	if err := s.claims(ctx, id, token); err != nil {
+	if err := s.claims(id, token); err != nil {
 		return fmt.Errorf("remove zone %s: %w", zone, err)
 	}
 	s.accounts.remove(id)
 	return nil
 }
 
-// claims sends an account's new JWT to all servers and waits until this one has taken it.
-func (s *Server) claims(ctx context.Context, id, token string) error {
-	ctx, cancel := context.WithTimeout(ctx, claimsTimeout)
-	defer cancel()
-	answers := s.sys.NewRespInbox()
-	sub, err := s.sys.SubscribeSync(answers)
+// claims makes this server take over an account's new JWT. The other servers of a cluster do the same by themselves when
+// they learn of the change: a server that is behind must not put its older claims in the place of their newer ones.
+func (s *Server) claims(id, token string) error {
+	claims, err := jwt.DecodeAccountClaims(token)
 	if err != nil {
-		return err
+		return fmt.Errorf("read the account's new JWT: %w", err)
 	}
-	defer func() {
-		if err := sub.Unsubscribe(); err != nil && !s.isStopping() {
-			s.log.Warn("end of a request to update an account", "error", err)
-		}
-	}()
-	if err := s.sys.PublishRequest("$SYS.REQ.ACCOUNT."+id+".CLAIMS.UPDATE", answers, []byte(token)); err != nil {
-		return err
+	account, err := s.ns.LookupAccount(id) // as it is, or with the new JWT if nobody has used it yet
+	if err != nil {
+		return fmt.Errorf("find the account: %w", err)
 	}
-	for {
-		msg, err := sub.NextMsgWithContext(ctx)
-		if err != nil {
-			return err
-		}
-		var answer server.ServerAPIClaimUpdateResponse
-		if err := json.Unmarshal(msg.Data, &answer); err != nil {
-			return fmt.Errorf("answer of the NATS server: %w", err)
-		}
-		if answer.Server == nil || answer.Server.ID != s.ID() {
-			continue
-		}
-		if answer.Error != nil {
-			return fmt.Errorf("the NATS server refuses the account: %s", answer.Error.Description)
-		}
-		return nil
-	}
+	s.ns.UpdateAccountClaims(account, claims)
+	return nil
 }
