@@ -1,0 +1,111 @@
+package core
+
+import (
+	"errors"
+	"fmt"
+
+	"go.etcd.io/raft/v3"
+	pb "go.etcd.io/raft/v3/raftpb"
+)
+
+// step gives a message of Raft that came from another node to Raft, if it is one that another node may send.
+func (n *Node) step(from uint64, m *pb.Message) error {
+	if err := n.check(from, m); err != nil {
+		return fmt.Errorf("%w: %s: %w", ErrFrame, m.GetType(), err)
+	}
+	switch m.GetType() {
+	case pb.MsgProp:
+		// Raft would pass it on to a leader it knows; the proposer repeats it anyway, and to the right one.
+		if !n.elect.leads || !n.isMember(from) {
+			return nil
+		}
+	case pb.MsgVote, pb.MsgPreVote:
+		n.considerRefusal(m)
+	case pb.MsgTimeoutNow:
+		if n.elect.leader != from {
+			return nil
+		}
+	}
+	err := n.rn.Step(m)
+	if err != nil && !errors.Is(err, raft.ErrProposalDropped) && !errors.Is(err, raft.ErrStepPeerNotFound) {
+		return fmt.Errorf("%w: %s: %w", ErrFrame, m.GetType(), err)
+	}
+	switch m.GetType() {
+	case pb.MsgApp, pb.MsgHeartbeat, pb.MsgSnap:
+		if st := n.rn.BasicStatus(); st.Lead == from && st.GetTerm() == m.GetTerm() {
+			n.elect.heard = n.now
+		}
+	}
+	return nil
+}
+
+// check refuses what no correct node sends and what Raft would stumble over.
+func (n *Node) check(from uint64, m *pb.Message) error {
+	if m.GetFrom() != from || m.GetTo() != n.cfg.ID {
+		return errors.New("of or for somebody else")
+	}
+	if (m.GetTerm() == 0) != (m.GetType() == pb.MsgProp) {
+		return fmt.Errorf("term %d", m.GetTerm())
+	}
+	switch m.GetType() {
+	case pb.MsgProp:
+		return checkProposals(from, m.GetEntries())
+	case pb.MsgApp:
+		return checkEntries(m)
+	case pb.MsgSnap:
+		return checkSnapshot(m.GetSnapshot())
+	case pb.MsgHeartbeat, pb.MsgHeartbeatResp:
+		if l := len(m.GetContext()); l != 0 && l != 8 {
+			return fmt.Errorf("context of %d bytes", l)
+		}
+		return nil
+	case pb.MsgAppResp, pb.MsgVote, pb.MsgVoteResp, pb.MsgPreVote, pb.MsgPreVoteResp, pb.MsgTimeoutNow:
+		return nil
+	}
+	return errors.New("not a message between nodes")
+}
+
+// checkProposals: only what a node proposes itself is passed on, and only commands.
+func checkProposals(from uint64, entries []*pb.Entry) error {
+	if len(entries) == 0 {
+		return errors.New("no entry")
+	}
+	for _, e := range entries {
+		if e.GetType() != pb.EntryNormal {
+			return fmt.Errorf("entry of type %s", e.GetType())
+		}
+		env, err := openEnvelope(e.GetData())
+		if err != nil {
+			return err
+		}
+		if env.Raft != from || env.Term != 0 {
+			return errors.New("not the sender's proposal, or with a condition")
+		}
+	}
+	return nil
+}
+
+func checkEntries(m *pb.Message) error {
+	index, term := m.GetIndex(), m.GetLogTerm()
+	for _, e := range m.GetEntries() {
+		index++
+		if e.GetIndex() != index || e.GetTerm() < term || e.GetTerm() > m.GetTerm() {
+			return fmt.Errorf("entry %d of term %d where %d of term %d to %d belongs", e.GetIndex(), e.GetTerm(), index, term, m.GetTerm())
+		}
+		term = e.GetTerm()
+	}
+	return nil
+}
+
+func checkSnapshot(s *pb.Snapshot) error {
+	meta := s.GetMetadata()
+	cs := meta.GetConfState()
+	if meta.GetIndex() == 0 || meta.GetTerm() == 0 || len(cs.GetVoters()) == 0 {
+		return errors.New("a snapshot without index, term or voters")
+	}
+	if len(cs.GetVoters())+len(cs.GetLearners()) > maxMembers || len(cs.GetVotersOutgoing()) > 0 || len(cs.GetLearnersNext()) > 0 {
+		return errors.New("a snapshot with members that cannot be")
+	}
+	_, err := openSnapshot(s.GetData())
+	return err
+}
