@@ -49,7 +49,8 @@ type Config struct {
 	Conn  *nats.Conn    // into the account of the nodes; the caller closes it after Close
 
 	// Watch calls the function for every route to another node: at once for those that are open, then when one opens or closes,
-	// with the node's identifier; until the function that it gives back is called. Nil: nothing is known of routes.
+	// with the node's identifier, one call at a time; until the function that it gives back is called. A node that was
+	// restarted is told as gone first. Nil: nothing is known of routes, and all nodes count as connected.
 	Watch func(func(identifier string, up bool)) (stop func())
 	// Alert gets every alert of every node; it must not block. Nil: alerts are only logged.
 	Alert func(Alert)

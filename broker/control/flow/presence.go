@@ -17,7 +17,7 @@ type peer struct {
 	up    bool // the route
 	away  bool
 	told  bool // what was last given by Changes
-	gone  bool // it said that it goes: only a new start brings it back
+	gone  bool // it said that it goes: only a new process brings it back
 	asked int64
 }
 
@@ -45,7 +45,7 @@ func (p *Presence) Route(id string, up bool) {
 	if up {
 		n.asked = 0 // greet at once
 	} else {
-		n.away = true
+		n.away, n.gone = true, false // what opens the route again is another process
 	}
 }
 
@@ -106,4 +106,10 @@ func (p *Presence) Greetings(now int64) (ids []string, next int64) {
 		}
 	}
 	return ids, next
+}
+
+// Gone says whether the node has said that it goes.
+func (p *Presence) Gone(id string) bool {
+	i := slices.IndexFunc(p.peers, func(n peer) bool { return n.id == id })
+	return i >= 0 && p.peers[i].gone
 }

@@ -1,0 +1,76 @@
+package control
+
+import (
+	"errors"
+
+	"github.com/opencluster/oclocks/arbiter"
+	"github.com/opencluster/oclocks/bucket/chain"
+	"github.com/opencluster/oclocks/conf/shared"
+)
+
+// What the arbiter calls, on its goroutine: nothing here waits.
+
+var errBarred = errors.New("this node's buckets are being taken over")
+
+// send hands a frame of the arbiter to the network.
+func (c *Control) send(to uint64, body []byte) {
+	c.post.send(subjectRaft(to), frame(c.store.RaftID(), body))
+}
+
+// applied has a new state.
+func (c *Control) applied(change uint64, state *shared.State) {
+	c.box.push(change, state)
+	c.bell.ring()
+	c.wakeReign()
+}
+
+// mayLease refuses those that the planner wants to take buckets from.
+func (c *Control) mayLease(number uint64) error {
+	if (*c.barred.Load())[number] {
+		return errBarred
+	}
+	if c.State().Node(number) == nil {
+		return shared.ErrRemoved
+	}
+	return nil
+}
+
+func (c *Control) event(e arbiter.Event) {
+	switch e := e.(type) {
+	case arbiter.Leadership:
+		c.mu.Lock()
+		c.lead = e
+		c.mu.Unlock()
+		c.box.notice(func(d *desk) { d.leadership(e) })
+		c.bell.ring()
+	case arbiter.Granted:
+		l := lease{chain.Lease{Until: e.Until, Under: e.Under}, e.Live}
+		c.mu.Lock()
+		c.granted, c.refusal = l, ""
+		c.mu.Unlock()
+		c.box.grant(l)
+	case arbiter.Refusal:
+		c.mu.Lock()
+		told := c.refusal == e.Why
+		c.refusal = e.Why
+		c.mu.Unlock()
+		if !told {
+			c.log.Warn("the leader refuses this node a lease", "why", e.Why)
+		}
+	case arbiter.Quarantine:
+		c.quarantine(e)
+	case arbiter.Membership:
+		c.wakeReign()
+	case arbiter.Removed:
+		c.fail(ErrRemoved)
+	}
+}
+
+func (c *Control) wakeReign() {
+	c.mu.Lock()
+	r := c.reign
+	c.mu.Unlock()
+	if r != nil {
+		r.ring()
+	}
+}

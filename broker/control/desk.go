@@ -1,0 +1,306 @@
+package control
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/opencluster/oclocks/arbiter"
+	"github.com/opencluster/oclocks/broker/control/flow"
+	"github.com/opencluster/oclocks/conf/shared"
+	"github.com/opencluster/oclocks/internal/boottime"
+)
+
+// lookAround is how often it is checked that there is a route to every node, in nanoseconds; one that has none for so long
+// is away.
+const lookAround int64 = 1e9
+
+// desk is the one goroutine that calls the copies, and what only it touches.
+type desk struct {
+	c      *Control
+	copies Copies // nil before Serve
+	timer  *boottime.Timer
+
+	lease  *lease        // the newest
+	nodes  []shared.Node // as of the change told last
+	term   uint64        // the newest that is known, of orders too
+	looked int64
+
+	presence  flow.Presence
+	connected []string          // nodes with a route, if routes are watched
+	missing   []string          // nodes that had no route at the last look
+	away      map[uint64]bool   // nodes that are told as away
+	farewells map[string]uint64 // by identifier: the process that said farewell
+}
+
+func newDesk(c *Control) *desk {
+	return &desk{c: c, timer: boottime.NewTimer(), away: map[uint64]bool{}, farewells: map[string]uint64{}}
+}
+
+func (d *desk) run() {
+	defer d.timer.Close()
+	defer d.endReign()
+	for {
+		if next := d.turn(boottime.Now()); next > 0 {
+			d.timer.Reset(next)
+		}
+		select {
+		case <-d.c.box.wake:
+		case <-d.timer.C:
+		case <-d.c.ctx.Done():
+			return
+		}
+	}
+}
+
+// turn does what there is to do, and says when there is something to do without a cause; 0: never. What an event knows has
+// been applied before it was put there, so the changes are told first.
+func (d *desk) turn(now int64) int64 {
+	granted, events := d.c.box.take()
+	d.tell()
+	if granted != nil {
+		d.lease = granted
+		d.grant()
+	}
+	for _, event := range events {
+		event(d)
+	}
+	d.tell()
+	d.report()
+	return d.look(now)
+}
+
+// serve begins to tell the copies: who is away, then everything that is known.
+func (d *desk) serve(copies Copies) {
+	if d.copies != nil {
+		return
+	}
+	d.copies = copies
+	d.c.box.open()
+	for _, number := range slices.Sorted(maps.Keys(d.away)) {
+		copies.Away(number, true)
+	}
+	d.tell()
+	d.grant()
+}
+
+// tell tells the copies what was applied.
+func (d *desk) tell() {
+	for {
+		asks, next, ok := d.c.box.next()
+		if !ok {
+			return
+		}
+		if len(asks) > 0 {
+			views := make([]shared.BucketView, len(asks))
+			for i, q := range asks {
+				views[i] = shared.BucketView{Bucket: q.Bucket, View: q.View}
+			}
+			d.c.overtaken(asks)
+			d.copies.Install(views)
+		}
+		d.copies.Applied(next.Change, next.State)
+	}
+}
+
+func (d *desk) grant() {
+	if d.copies != nil && d.lease != nil {
+		d.copies.Grant(d.lease.Lease, d.lease.Live)
+	}
+}
+
+// refused tells that views will never be committed.
+func (d *desk) refused(asks []flow.Ask) {
+	for _, q := range asks {
+		d.copies.Refused(q.Bucket, q.View)
+	}
+}
+
+// order carries out what a leader wants, if no later one is known.
+func (d *desk) order(o *order) {
+	if o.Term < d.term || d.copies == nil {
+		return
+	}
+	d.term = o.Term
+	if len(o.Seal) > 0 {
+		d.copies.Seal(o.Seal)
+	}
+	if len(o.HandOver) > 0 {
+		d.copies.HandOver(o.HandOver)
+	}
+}
+
+// report passes on what sealed copies have told.
+func (d *desk) report() {
+	list := d.c.takeReports()
+	if len(list) == 0 {
+		return
+	}
+	if r := d.c.reigning(); r != nil {
+		r.report(list)
+		return
+	}
+	number := d.c.identity().Number
+	for part := range slices.Chunk(list, maxReports) {
+		d.c.post.send(subjectReport, encode(reports{Node: number, Reports: part}))
+	}
+}
+
+// leadership begins and ends this node's reign.
+func (d *desk) leadership(e arbiter.Leadership) {
+	d.term = max(d.term, e.Term)
+	if r := d.c.reigning(); r != nil && (!e.Leading || e.Term != r.term) {
+		d.endReign()
+	}
+	if e.Leading && d.c.reigning() == nil {
+		d.c.beginReign(e)
+	}
+}
+
+func (d *desk) endReign() {
+	d.c.mu.Lock()
+	r := d.c.reign
+	d.c.reign = nil
+	d.c.mu.Unlock()
+	if r != nil {
+		r.end()
+	}
+}
+
+// route notes that the route to a node is open or closed.
+func (d *desk) route(identifier string, up bool) {
+	d.connected = slices.DeleteFunc(d.connected, func(id string) bool { return id == identifier })
+	if up {
+		d.connected = append(d.connected, identifier)
+	}
+	d.presence.Route(identifier, up)
+}
+
+// hello notes that messages of a node arrive, and answers.
+func (d *desk) hello(h *hello) {
+	if h.Identifier == d.c.cfg.Identifier {
+		return
+	}
+	gone, ok := d.farewells[h.Identifier]
+	d.presence.Heard(h.Identifier, ok && gone != h.Start)
+	if h.Ask && h.Number != 0 {
+		d.c.post.send(subjectHello(h.Number), d.c.hello(false))
+	}
+}
+
+// heard notes that a frame of an arbiter has arrived.
+func (d *desk) heard(raft uint64) {
+	if n := d.c.State().NodeByRaft(raft); n != nil {
+		d.presence.Heard(n.ID, false)
+	}
+}
+
+func (d *desk) farewell(f *farewell) {
+	if f.Identifier == d.c.cfg.Identifier || d.c.State().NodeByID(f.Identifier) == nil {
+		return
+	}
+	d.farewells[f.Identifier] = f.Start
+	d.presence.Farewell(f.Identifier)
+}
+
+// look tells who is away and who is back, greets those from whom something should be heard, and says when to look again.
+func (d *desk) look(now int64) int64 {
+	state := d.c.State()
+	others := !same(d.nodes, state.Nodes)
+	if others {
+		d.nodes = state.Nodes
+		d.presence.Forget(func(id string) bool { return state.NodeByID(id) != nil || slices.Contains(d.connected, id) })
+		d.prefer()
+	}
+	if d.c.cfg.Watch != nil && now-d.looked >= lookAround {
+		d.unrouted()
+		d.looked = now
+	}
+	if len(d.presence.Changes()) > 0 || others {
+		d.tellAway()
+	}
+	ids, next := d.presence.Greetings(now)
+	for _, id := range ids {
+		if n := state.NodeByID(id); n != nil {
+			d.c.post.send(subjectHello(n.Number), d.c.hello(true))
+		}
+	}
+	if d.c.cfg.Watch != nil && (next == 0 || d.looked+lookAround < next) {
+		next = d.looked + lookAround
+	}
+	return next
+}
+
+// unrouted makes those away that have had no route for a while.
+func (d *desk) unrouted() {
+	before := d.missing
+	d.missing = nil
+	for i := range d.nodes {
+		id := d.nodes[i].ID
+		if id == d.c.cfg.Identifier || slices.Contains(d.connected, id) || d.presence.Away(id) {
+			continue
+		}
+		d.missing = append(d.missing, id)
+		if slices.Contains(before, id) {
+			d.presence.Route(id, false)
+		}
+	}
+}
+
+// tellAway compares what was told with what is.
+func (d *desk) tellAway() {
+	now := &seen{away: map[uint64]bool{}, gone: map[uint64]bool{}}
+	for i := range d.nodes {
+		n := &d.nodes[i]
+		if n.ID == d.c.cfg.Identifier {
+			continue
+		}
+		away := d.presence.Away(n.ID)
+		if away {
+			now.away[n.Number] = true
+			now.gone[n.Number] = d.presence.Gone(n.ID)
+		}
+		if away == d.away[n.Number] {
+			continue
+		}
+		d.c.log.Info("a node is away or back", "node", n.Number, "name", n.Name, "away", away)
+		d.c.arb.Peer(n.Raft, !away)
+		if d.copies != nil {
+			d.copies.Away(n.Number, away)
+		}
+	}
+	d.away = now.away
+	d.c.seen.Store(now)
+	d.c.anyAway.Store(len(now.away) > 0)
+	d.c.wakeReign()
+}
+
+// prefer tells the arbiter whom to prefer as leader.
+func (d *desk) prefer() {
+	priorities := make(map[uint64]int, len(d.nodes))
+	for i := range d.nodes {
+		n := &d.nodes[i]
+		priorities[n.Raft] = n.Priority
+		if n.Arbiter {
+			priorities[n.Raft] = shared.LowestPriority
+		}
+	}
+	d.c.arb.SetPriorities(priorities)
+}
+
+func same(a, b []shared.Node) bool {
+	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
+}
+
+// introduce shows the others that this node is there, so that a farewell of the process before does not count.
+func (d *desk) introduce() {
+	own := d.c.cfg.Identifier
+	for _, n := range d.c.State().Nodes {
+		if n.ID != own {
+			d.c.post.send(subjectHello(n.Number), d.c.hello(false))
+		}
+	}
+}
+
+func (c *Control) hello(ask bool) []byte {
+	return encode(hello{Identifier: c.cfg.Identifier, Number: c.identity().Number, Start: c.start, Ask: ask})
+}

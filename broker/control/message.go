@@ -1,0 +1,116 @@
+package control
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+
+	"github.com/opencluster/oclocks/arbiter/plan"
+	"github.com/opencluster/oclocks/conf/shared"
+)
+
+// What goes between nodes is JSON, except the arbiter's frames. A message that cannot be read is dropped and logged: nodes
+// of one cluster speak the same version.
+const (
+	maxOrders   = 2048 // in one message
+	maxReports  = 2048
+	frameHeader = 9
+	frameFormat = 1
+)
+
+// frame puts the sender's raft ID in front of what an arbiter sends.
+func frame(from uint64, body []byte) []byte {
+	b := make([]byte, frameHeader, frameHeader+len(body))
+	b[0] = frameFormat
+	binary.LittleEndian.PutUint64(b[1:], from)
+	return append(b, body...)
+}
+
+// unframe reads what frame made. body is a part of b.
+func unframe(b []byte) (from uint64, body []byte, err error) {
+	switch {
+	case len(b) < frameHeader:
+		return 0, nil, fmt.Errorf("a frame of %d bytes", len(b))
+	case b[0] != frameFormat:
+		return 0, nil, fmt.Errorf("a frame of format %d", b[0])
+	}
+	return binary.LittleEndian.Uint64(b[1:]), b[frameHeader:], nil
+}
+
+// registration asks the leader for a number.
+type registration struct {
+	shared.Register
+	Start uint64 `json:"start"` // drawn by the process
+}
+
+// admission is the leader's answer.
+type admission struct {
+	Number uint64 `json:"number,omitempty"`
+	Life   uint64 `json:"life,omitempty"`
+	Change uint64 `json:"change,omitempty"` // the registration is in this change
+
+	WaitMS    int64  `json:"wait_ms,omitempty"`   // ask again after this time
+	Duplicate bool   `json:"duplicate,omitempty"` // another node lives under the identifier
+	Kind      string `json:"kind,omitempty"`      // refused: as in shared.Result
+	Problem   string `json:"problem,omitempty"`
+}
+
+// order goes from the leader to a node.
+type order struct {
+	Term     uint64               `json:"term"`
+	Seal     []plan.SealOrder     `json:"seal,omitempty"`
+	HandOver []plan.HandOverOrder `json:"hand_over,omitempty"`
+}
+
+// reports go from a node to the leader.
+type reports struct {
+	Node    uint64              `json:"node"`
+	Reports []plan.BucketReport `json:"reports"`
+}
+
+// leaving tells the leader that a node wants to be primary of nothing.
+type leaving struct {
+	Number uint64 `json:"number"`
+}
+
+// leavingAnswer says how many other nodes could take over.
+type leavingAnswer struct {
+	Others int `json:"others"`
+}
+
+// hello shows that messages pass. Start tells one process from the next one of the same node.
+type hello struct {
+	Identifier string `json:"identifier"`
+	Number     uint64 `json:"number"`
+	Start      uint64 `json:"start"`
+	Ask        bool   `json:"ask,omitempty"` // answer
+}
+
+// farewell tells everybody that a node goes.
+type farewell struct {
+	Identifier string `json:"identifier"`
+	Start      uint64 `json:"start"`
+}
+
+// changed is the leader's answer to a command.
+type changed struct {
+	shared.Result
+	Unavailable string `json:"unavailable,omitempty"` // the outcome is not known
+}
+
+// encode makes JSON of a message. None of these types can fail.
+func encode(message any) []byte {
+	text, err := json.Marshal(message)
+	if err != nil {
+		panic("control: encode a message: " + err.Error())
+	}
+	return text
+}
+
+func decodeMessage[T any](data []byte) (T, error) {
+	var m T
+	if err := json.Unmarshal(data, &m); err != nil {
+		return m, fmt.Errorf("a message that cannot be read: %w", err)
+	}
+	return m, nil
+}
