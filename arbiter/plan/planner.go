@@ -20,7 +20,8 @@ type Planner struct {
 
 	sights map[uint64]*sight  // what was seen of each node, by number
 	takes  map[uint32]*take   // buckets that are to get a next view
-	asked  map[uint32]asked   // when the primaries told that they are not sealed
+	asked  []asked            // by bucket
+	probed int64              // when the buckets were last gone through for that
 	moves  map[uint32]*move   // hand-overs that were ordered
 	failed map[uint32]failure // hand-overs that came to nothing
 	group  groupWork
@@ -28,7 +29,10 @@ type Planner struct {
 	scanned   *shared.State // trouble is of this state
 	scannedBy uint64        // and of these nodes whose lease has ended
 	trouble   []uint32      // buckets without a view, or whose primary may be lost
-	balanced  int64         // when balance was looked at
+
+	balanced   int64         // when balance was looked at
+	balancedOf *shared.State // of what
+	balancedBy uint64        // and how the nodes were
 }
 
 // Config of a planner; a zero field has the default. Times are nanoseconds.
@@ -86,7 +90,7 @@ func New(cfg Config) *Planner {
 // forget begins with nothing.
 func (p *Planner) forget() {
 	*p = Planner{
-		cfg: p.cfg, sights: map[uint64]*sight{}, takes: map[uint32]*take{}, asked: map[uint32]asked{}, moves: map[uint32]*move{},
+		cfg: p.cfg, sights: map[uint64]*sight{}, takes: map[uint32]*take{}, moves: map[uint32]*move{},
 		failed: map[uint32]failure{},
 	}
 }

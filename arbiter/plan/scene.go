@@ -2,6 +2,7 @@ package plan
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"github.com/opencluster/oclocks/bucket/chain"
@@ -13,15 +14,10 @@ type sight struct {
 	until int64 // the latest end of a lease that it was granted
 	since int64 // it has been alive since then; 0 if it is not
 	life  uint64
-	before
+	end   int64 // when the last lease ends that a life before this one may have
 }
 
-// before is about the lives of a node before the present one.
-type before struct {
-	end int64 // the end of the last lease that one of them may have
-}
-
-// seat is a node at this moment. It has one while it is registered, and while a lease may be out that it was granted.
+// seat is a node at this moment, one that is registered or was seen in this term.
 type seat struct {
 	*sight
 	number    uint64
@@ -41,6 +37,9 @@ func (p *Planner) look(in *Input) *turn {
 	for i := range in.State.Nodes {
 		n := &in.State.Nodes[i]
 		t.seat(n.Number).node = n
+	}
+	for _, number := range slices.Sorted(maps.Keys(p.sights)) {
+		t.seat(number)
 	}
 	for _, e := range in.Nodes {
 		s := t.seat(e.Number)
@@ -70,10 +69,7 @@ func (t *turn) seat(number uint64) *seat {
 // see brings what was seen of a node up to now.
 func (t *turn) see(s *seat) {
 	if s.node != nil && s.node.Life != s.life {
-		if s.life != 0 {
-			s.end = s.until // whatever was granted to the life before is in this
-		}
-		s.life = s.node.Life
+		s.life, s.end = s.node.Life, s.until // whatever was granted to the life before is in this
 	}
 	s.alive = s.node != nil && s.connected && t.Now < s.until
 	switch {

@@ -47,11 +47,14 @@ func (t *turn) hear(reports []BucketReport) {
 		}
 		v := &t.State.Views[r.Bucket]
 		k := t.takes[r.Bucket]
-		if r.Report.Member == v.Primary() {
-			t.asked[r.Bucket] = asked{epoch: v.Epoch, told: t.Now}
+		if r.Report.Member == v.Primary() && int(r.Bucket) < len(t.asked) {
+			t.asked[r.Bucket].told = t.Now
 		}
 		if r.Report.Epoch < v.Epoch || v.Epoch == 0 {
 			continue // not sealed, or about what is over
+		}
+		if slices.ContainsFunc(v.Chain, func(m chain.Member) bool { return m.Node == r.Report.Member.Node && m.Inc > r.Report.Member.Inc }) {
+			continue // of a copy that was before the one in the chain
 		}
 		if k == nil {
 			if r.Report.Member != v.Primary() {
@@ -156,9 +159,8 @@ func (t *turn) follow(b uint32) {
 
 // due says whether it is time to seal copies for the bucket's next view.
 func (t *turn) due(k *take, v *chain.View) bool {
-	if k != nil && k.sealed != 0 {
-		t.wake1(k.sealed + t.cfg.Grace)
-		return t.Now >= k.sealed+t.cfg.Grace
+	if k != nil && !t.wait(k.sealed+t.cfg.Grace) {
+		return true
 	}
 	if lapsed, _ := t.lapsed(v.Primary()); !lapsed {
 		return false
@@ -172,7 +174,7 @@ func (t *turn) due(k *take, v *chain.View) bool {
 	if alive >= seals(t.rule, v.InSync) {
 		return true
 	}
-	return t.givenUp(nil, v) && t.idle(nil, v)
+	return t.givenUp(k, v) && t.idle(k, v)
 }
 
 // givenUp says whether so few of the in-sync set can still report that it will never be enough.
@@ -202,12 +204,19 @@ func (t *turn) gone(k *take, m chain.Member) bool {
 func (t *turn) idle(k *take, v *chain.View) bool {
 	idle := true
 	for _, m := range v.Members() {
-		if k.of(m.Node) == nil {
-			lapsed, _ := t.lapsed(m)
-			idle = idle && lapsed
-		}
+		silent, _ := t.silent(k, m)
+		idle = idle && silent
 	}
 	return idle
+}
+
+// silent says whether the member answers nothing now, and whether it never will under its view: it has sealed itself, or its
+// node has no lease.
+func (t *turn) silent(k *take, m chain.Member) (silent, final bool) {
+	if t.State.Lives(m) && k.of(m.Node) != nil {
+		return true, true
+	}
+	return t.lapsed(m)
 }
 
 // of is what the node reported, nil if it did not.
@@ -240,6 +249,7 @@ func (t *turn) decide(b uint32, k *take, v *chain.View) {
 			k.enough = t.Now
 		}
 		if t.missing(k, v.Chain) && t.wait(k.enough+t.cfg.Linger) {
+			t.stopped(k, held)
 			return
 		}
 	case t.givenUp(k, v) && t.idle(k, v):
@@ -293,14 +303,11 @@ func (t *turn) everybody() []chain.Member {
 func (t *turn) stopped(k *take, members []chain.Member) bool {
 	stopped := true
 	for _, m := range members {
-		if k.of(m.Node) != nil {
-			continue
-		}
-		lapsed, final := t.lapsed(m)
-		if lapsed {
+		silent, final := t.silent(k, m)
+		if silent && k.of(m.Node) == nil {
 			t.hold(m)
 		}
-		stopped = stopped && lapsed && final
+		stopped = stopped && silent && final
 	}
 	return stopped
 }

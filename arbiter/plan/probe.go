@@ -1,0 +1,36 @@
+package plan
+
+// asked is what is known of whether a primary is sealed.
+type asked struct {
+	sent int64 // when it was asked
+	told int64 // when it answered, 0 if it never did
+}
+
+// probe asks the primaries, all in a new term and each from time to time, whether they are sealed. One may be, without this
+// leader knowing of it: the leader before has sealed it, or its report got lost. It would wait for a view for ever.
+func (t *turn) probe() {
+	if n := len(t.State.Views); n != len(t.asked) {
+		t.Planner.asked = append(t.asked, make([]asked, n)...)[:n]
+		t.Planner.probed = 0
+	}
+	if t.probed != 0 && t.wait(t.probed+t.cfg.Repeat) {
+		return
+	}
+	t.Planner.probed = t.Now
+	every := t.cfg.Probe + int64(len(t.asked))*1_000_000
+	for i := range t.asked {
+		a, b := &t.asked[i], uint32(i)
+		if a.told != 0 && t.Now < a.told+every || a.sent != 0 && t.Now < a.sent+t.cfg.Repeat {
+			continue
+		}
+		m := t.State.Views[b].Primary()
+		if t.State.Views[b].Epoch == 0 || t.takes[b] != nil || !t.alive(m) {
+			continue
+		}
+		if len(t.out.Seal) >= t.cfg.Batch {
+			return
+		}
+		a.sent = t.Now
+		t.out.Seal = append(t.out.Seal, SealOrder{Node: m.Node, Bucket: b})
+	}
+}
