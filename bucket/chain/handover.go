@@ -10,7 +10,7 @@ import "fmt"
 // Errors: ErrNotPrimary, ErrMember.
 func (r *Replica) HandOver(to Member) error {
 	switch {
-	case !r.acting():
+	case !r.acting() || !r.lead.announced: // its table has to be promoted first
 		return ErrNotPrimary
 	case r.view.Place(to) < 1:
 		return fmt.Errorf("%w in the chain: %v", ErrMember, to)
