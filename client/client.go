@@ -193,10 +193,16 @@ func (c *Client) receive(msg *nats.Msg) {
 	if err != nil {
 		return
 	}
-	refusal := refusalOf(msg)
+	refusal, unheard := refusalOf(msg), nobodyListens(msg)
 	switch token[0] {
 	case 'c':
-		c.do(func(now int64) { c.m.Reply(now, id, msg.Data, refusal) })
+		c.do(func(now int64) {
+			if unheard {
+				c.m.Unreachable(now, id)
+				return
+			}
+			c.m.Reply(now, id, msg.Data, refusal)
+		})
 	case 'k':
 		var kept subjects.Kept
 		if refusal == nil {
@@ -215,12 +221,17 @@ func (c *Client) receive(msg *nats.Msg) {
 	}
 }
 
+// nobodyListens says whether a message is the NATS server's word that a request found no subscriber.
+func nobodyListens(msg *nats.Msg) bool {
+	return len(msg.Data) == 0 && len(msg.Header) > 0 && msg.Header.Get("Status") == "503"
+}
+
 // refusalOf gives the refusal that a message is, nil if it is an answer.
 func refusalOf(msg *nats.Msg) *subjects.Refusal {
 	if len(msg.Header) == 0 {
 		return nil
 	}
-	if len(msg.Data) == 0 && msg.Header.Get("Status") == "503" {
+	if nobodyListens(msg) {
 		return &subjects.Refusal{Code: 503, Reason: subjects.ReasonUnavailable, Message: "no broker listens here"}
 	}
 	code := msg.Header.Get(subjects.HeaderErrorCode)

@@ -150,7 +150,7 @@ func attach(ctx context.Context, nc *nats.Conn, own bool, o options) (*Client, e
 		return nil, err
 	}
 	c.mu.Lock()
-	c.m.Locate(info)
+	c.m.Locate(boottime.Now(), info)
 	c.mu.Unlock()
 	return c, nil
 }

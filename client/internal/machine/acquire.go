@@ -31,6 +31,8 @@ func (m *Machine) acquireSettled(now int64, c *Call, r Result) {
 func (m *Machine) granted(now int64, c *Call, g *subjects.Grant) {
 	h := c.Hold
 	h.begin(c, g, m.session.lease)
+	h.home = m.homeOf(m.bucketOf(h.Grant.Name))
+	m.primaryIs(now, h.home, g.Epoch, g.Node, c)
 	if b, ok := m.session.find(g.Beat); ok {
 		h.heard = max(h.heard, b.at)
 	}

@@ -15,7 +15,7 @@ type sentBeat struct {
 	era  uint64 // incarnation of the session
 }
 
-// How often a node that owes an answer is asked again: 1/32 of the lease, within these bounds.
+// How often those that owe an answer are asked again: 1/32 of the lease, within these bounds.
 const (
 	minBeatRetry = int64(5 * time.Millisecond)
 	maxBeatRetry = int64(250 * time.Millisecond)
@@ -31,7 +31,7 @@ func (m *Machine) needed() bool {
 func (m *Machine) need(now int64) {
 	if s := &m.session; !m.needed() {
 		s.nextRound = now + max(s.lease/2, 1)
-		s.awaiting = s.awaiting[:0]
+		s.owed = false
 		m.exorcise()
 	}
 }
@@ -41,51 +41,75 @@ func (m *Machine) roundDue() int64 {
 	switch {
 	case !m.connected || !s.ready() || !m.needed():
 		return Never
-	case len(s.awaiting) > 0:
+	case s.owed:
 		return min(s.nextRound, s.retryAt)
 	}
 	return s.nextRound
 }
 
-// tickBeats sends the keep-alives that are due: every half lease to all nodes that hold something, and soon again to those
-// that owe an answer.
+// tickBeats sends the keep-alives that are due: every half lease one to each node that is thought to be primary of a hold's
+// bucket, and soon again, to all nodes, while a hold is not proved.
 func (m *Machine) tickBeats(now int64) {
-	if now < m.roundDue() {
-		return
-	}
 	s := &m.session
-	if now < s.nextRound {
+	switch {
+	case now < m.roundDue():
+	case now >= s.nextRound:
+		m.beginRound(now)
+	case !m.owing():
+		s.owed = false
+		m.exorcise()
+	default:
+		s.tries++
 		s.retryAt = now + s.retryEvery()
-		nodes := m.nodes() // a renew may have found its holds elsewhere
-		s.awaiting = slices.DeleteFunc(s.awaiting, func(node string) bool { return !slices.Contains(nodes, node) })
-		for _, node := range s.awaiting {
-			m.sendBeat(now, node)
+		m.sendBeat(now, "")
+		if s.tries > patientTries {
+			m.doubtUnproved(now)
 		}
-		return
 	}
-	s.nextRound = now + s.lease/2
-	s.retryAt = now + s.retryEvery()
+}
+
+// patientTries is how often all nodes are asked in vain for holds before they are asked for one by one: the buckets may be
+// with no node for a while, and the node that gets them answers for many holds at once.
+const patientTries = 2
+
+func (m *Machine) beginRound(now int64) {
+	s := &m.session
 	m.exorcise()
-	s.awaiting = m.nodes()
-	if s.acquiring > 0 || s.keepIdle || len(s.awaiting) == 0 {
+	nodes, known := m.nodes()
+	everybody := s.everybody || s.owed || s.acquiring > 0 || s.keepIdle || !known || len(nodes) == 0
+	s.nextRound, s.roundAt, s.retryAt = now+s.lease/2, now, now+s.retryEvery()
+	s.owed, s.tries, s.everybody = !known || len(nodes) > 0, 0, false
+	if everybody {
 		m.sendBeat(now, "")
 		return
 	}
-	for _, node := range s.awaiting {
+	for _, node := range nodes {
 		m.sendBeat(now, node)
 	}
 }
 
-// nodes are those that have connection holds.
-func (m *Machine) nodes() []string {
-	var nodes []string
+// nodes are those that are thought to be primary of a connection hold's bucket; known is false if one of them is not known.
+func (m *Machine) nodes() (nodes []string, known bool) {
+	known = true
 	for _, h := range m.holds {
-		if h.connection() && !slices.Contains(nodes, h.node) {
-			nodes = append(nodes, h.node)
+		switch {
+		case !h.connection():
+		case h.home.node == "":
+			known = false
+		case !slices.Contains(nodes, h.home.node):
+			nodes = append(nodes, h.home.node)
 		}
 	}
-	return nodes
+	return nodes, known
 }
+
+// owes says whether a hold's primary owes a proof of it in the present round.
+func (m *Machine) owes(h *Hold) bool {
+	return h.connection() && h.phase == active && m.counts(h) && h.learned < m.session.roundAt && h.heard < m.session.roundAt
+}
+
+// owing says whether a proof is owed.
+func (m *Machine) owing() bool { return slices.ContainsFunc(m.holds, m.owes) }
 
 func (s *session) retryEvery() int64 {
 	return min(max(s.lease/32, minBeatRetry), maxBeatRetry)
@@ -127,13 +151,12 @@ func (m *Machine) current(era uint64) bool {
 func (m *Machine) Kept(now int64, k *subjects.Kept) {
 	m.tickHolds(now)
 	b, ok := m.session.find(k.Beat)
-	i := slices.Index(m.session.awaiting, k.Node)
-	if !ok || i < 0 || !m.current(b.era) {
-		return // long past, of an earlier connection, or of a node that has nothing that we know of
+	if !ok || !m.current(b.era) {
+		return // long past, or of an earlier connection
 	}
-	m.session.awaiting = slices.Delete(m.session.awaiting, i, i+1)
 	m.compare(now, b, k)
-	if len(m.session.awaiting) == 0 {
+	if m.session.owed && !m.owing() {
+		m.session.owed = false
 		m.exorcise()
 	}
 	m.tickBeats(now)
@@ -150,8 +173,9 @@ func (m *Machine) KeepRefused(now int64, beat uint64, why *subjects.Refusal) {
 	case why.Why == subjects.WhyDisconnected && m.current(b.era):
 		m.reopen(now) // the broker has seen a connection end that we have not
 	case why.Code == 503 && b.node != "":
-		// The node is gone; another one may have its buckets, and a renew finds it by the name.
-		m.doubtNode(now, b.node)
+		// The node is gone; others have its buckets, now or soon.
+		m.session.retryAt = now
+		m.tickBeats(now)
 	}
 }
 

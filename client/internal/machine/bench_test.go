@@ -15,11 +15,13 @@ func BenchmarkKeepAlive(b *testing.B) {
 			m := New(Config{User: "u", Buckets: 1024, Timeout: time.Second, MaxCalls: 1 << 20, FirstBeat: 1})
 			now := int64(time.Hour)
 			m.session.phase, m.session.token, m.session.lease = open, "token", int64(scriptLease)
-			kept := subjects.Kept{Node: "n", Count: n, Lease: scriptLease}
+			kept := subjects.Kept{Node: "n", Count: n, Lease: scriptLease, Buckets: make([]subjects.KeptBucket, min(n, 32))}
 			for i := range n {
-				h := &Hold{phase: active, kind: subjects.Connection, lease: int64(scriptLease), heard: now, node: "n", learned: now}
-				h.Grant.Token = uint64(i + 1)
-				kept.Hash ^= subjects.TokenHash(h.Grant.Token)
+				part := &kept.Buckets[i%32]
+				h := &Hold{phase: active, kind: subjects.Connection, lease: int64(scriptLease), heard: now, learned: now}
+				h.home = m.homeOf(uint32(i % 32))
+				h.home.node, h.Grant.Token = "n", uint64(i+1)
+				part.Bucket, part.Count, part.Hash = uint32(i%32), part.Count+1, part.Hash^subjects.TokenHash(h.Grant.Token)
 				m.join(now, h)
 				m.schedule(now, h)
 			}

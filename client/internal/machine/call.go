@@ -21,21 +21,24 @@ type Call struct {
 	// Result is what came of it, valid after the Finish action.
 	Result Result
 
-	role    role
-	state   callState
-	id      uint64 // token of the reply subject
-	list    *callList
-	prev    *Call
-	next    *Call
-	subject string
-	era     uint64            // incarnation of the session that it was last sent with
-	first   int64             // first sending under the present number; 0 before
-	last    int64             // newest sending
-	due     int64             // next repetition
-	silent  int               // repetitions after silence
-	refused int               // repetitions after a refusal
-	why     *subjects.Refusal // the newest of those
-	given   bool              // the caller has given up; the machine goes on until nothing is left behind
+	role      role
+	state     callState
+	id        uint64 // token of the reply subject
+	list      *callList
+	prev      *Call
+	next      *Call
+	subject   string
+	bucket    uint32            // of the name, as of the newest sending or of the try that found it vacant
+	era       uint64            // incarnation of the session that it was last sent with
+	first     int64             // first sending under the present number; 0 before
+	last      int64             // newest sending
+	due       int64             // next repetition
+	silent    int               // repetitions after silence
+	refused   int               // repetitions after a refusal
+	refusedAt int64             // the first of those
+	probe     *Call             // gated: what finds out when somebody listens again
+	why       *subjects.Refusal // the newest of those
+	given     bool              // the caller has given up; the machine goes on until nothing is left behind
 
 	cancel *Call // of an acquire: the cancel that is under way
 	target *Call // of a cancel: the acquire that it ends
@@ -60,6 +63,7 @@ const (
 	toOpen         // session-open
 	toLocate       // info, for the map of the buckets
 	toCancel       // cancel of an acquire whose caller has given up
+	toProbe        // check, of a bucket that nobody listens for: is its primary there again?
 	toTidy         // what nobody waits for: session-close of a session that is over, release of what was lost
 )
 
@@ -67,6 +71,7 @@ type callState uint8
 
 const (
 	parked   callState = iota // waits for a session or for a connection
+	gated                     // its bucket is vacant
 	flying                    // sent, unanswered
 	pausing                   // refused, to be repeated at due
 	proving                   // an acquire was granted, but its hold is not trusted yet
@@ -74,7 +79,12 @@ const (
 )
 
 // Why is the newest refusal after which the call is repeated; nil if there was none.
-func (c *Call) Why() *subjects.Refusal { return c.why }
+func (c *Call) Why() *subjects.Refusal {
+	if c.state == gated && c.probe.why != nil {
+		return c.probe.why
+	}
+	return c.why
+}
 
 // waits says whether the answer may take long because others hold the lock.
 func (c *Call) waits() bool {

@@ -38,6 +38,7 @@ func (m *Machine) Break(now int64, err error) {
 			}
 		}
 	}
+	m.vacant = nil
 	for _, h := range m.holds {
 		if c := h.acquire; c != nil {
 			h.acquire = nil

@@ -2,6 +2,7 @@ package machine
 
 import (
 	"math/bits"
+	"time"
 
 	"github.com/opencluster/oclocks/subjects"
 )
@@ -11,57 +12,122 @@ const (
 	maxChecking = 64 // renews of doubted holds at a time
 )
 
-// compare compares the tokens that a node counts for the session with those that the client knows. Holds whose grant had
-// arrived before the keep-alive was sent must be counted; those whose grant came later, or whose release was under way,
-// may be. If no choice of these explains the answer, nothing is extended by it.
+// tally is what the client knows of the holds in one bucket, and what a node says.
+type tally struct {
+	part   *subjects.KeptBucket // nil: the node says nothing of the bucket
+	stable []*Hold              // whose grant had arrived before the keep-alive was sent: these must be counted
+	may    []*Hold              // whose grant came later, or whose release was under way: these may be
+	times  map[uint64]int       // of a total: how many holds, wherever they are, have a token
+}
+
+// compare compares, bucket by bucket, the tokens that a node counts for the session with those that the client knows. Of a
+// bucket that the node does not list it says nothing: another one is primary of it, or none.
 func (m *Machine) compare(now int64, b sentBeat, k *subjects.Kept) {
-	var sum uint64
-	stable := 0
-	var optional []*Hold
+	if k.Buckets == nil {
+		m.compareTotal(now, b, k)
+		return
+	}
+	var homes []*home
+	for i := range k.Buckets {
+		if at := m.homes[k.Buckets[i].Bucket]; at != nil && at.tally.part == nil {
+			at.tally.part = &k.Buckets[i]
+			homes = append(homes, at)
+		}
+	}
+	m.tallyUp(b, func(h *Hold) *tally {
+		if h.home.tally.part == nil {
+			return nil
+		}
+		return &h.home.tally
+	})
+	for _, at := range homes {
+		m.judge(now, b, k.Lease, &at.tally, at.tally.part.Count, at.tally.part.Hash)
+		m.primaryIs(now, at, at.tally.part.Epoch, k.Node, nil)
+		clear(at.tally.stable)
+		clear(at.tally.may)
+		at.tally = tally{stable: at.tally.stable[:0], may: at.tally.may[:0]}
+	}
+	m.check(now)
+}
+
+// tallyUp puts the session's holds into the tallies that are being made.
+func (m *Machine) tallyUp(b sentBeat, of func(h *Hold) *tally) {
 	for _, h := range m.holds {
-		switch {
-		case !m.counts(h, k.Node):
+		if !m.counts(h) {
+			continue
+		}
+		switch t := of(h); {
+		case t == nil:
 		case h.learned < b.at && h.phase == active:
-			sum ^= subjects.TokenHash(h.Grant.Token)
-			stable++
+			t.stable = append(t.stable, h)
 		default:
-			optional = append(optional, h)
+			t.may = append(t.may, h)
 		}
 	}
 	for _, h := range m.ghosts {
-		if m.counts(h, k.Node) && (h.goneAt == 0 || h.goneAt >= b.at) {
-			optional = append(optional, h)
-		}
-	}
-	chosen, ok := choose(sum^k.Hash, k.Count-stable, optional)
-	if !ok || m.ambiguous(k.Node, optional) {
-		m.mismatch(now, k.Node, m.session.acquiring > 0 || len(optional) > 0)
-		return
-	}
-	for _, h := range m.holds {
-		if m.counts(h, k.Node) && h.learned < b.at && h.phase == active {
-			m.hear(now, h, b.at, int64(k.Lease))
-		}
-	}
-	for i, h := range optional {
-		if chosen&(1<<i) != 0 && h.list == inHolds && h.phase == active {
-			m.hear(now, h, b.at, int64(k.Lease))
+		if m.counts(h) && (h.goneAt == 0 || h.goneAt >= b.at) {
+			if t := of(h); t != nil {
+				t.may = append(t.may, h)
+			}
 		}
 	}
 }
 
-// ambiguous says whether an optional token equals that of another hold. Tokens are unique in a bucket only, so the answer
-// may count the one or the other then.
-func (m *Machine) ambiguous(node string, optional []*Hold) bool {
-	for _, o := range optional {
-		for _, h := range m.holds {
-			if h != o && h.Grant.Token == o.Grant.Token && m.counts(h, node) {
-				return true
+// judge extends the trust in what the answer counts. If no choice of what may be counted explains it, nothing is extended,
+// and the holds are asked for one by one.
+func (m *Machine) judge(now int64, b sentBeat, lease time.Duration, t *tally, count int, hash uint64) {
+	for _, h := range t.stable {
+		hash ^= subjects.TokenHash(h.Grant.Token)
+	}
+	chosen, ok := choose(hash, count-len(t.stable), t.may)
+	if !ok {
+		blurred := m.session.acquiring > 0 || len(t.may) > 0
+		m.mismatch(now, b, t.stable, blurred)
+		m.mismatch(now, b, t.may, blurred)
+		return
+	}
+	for _, h := range t.stable {
+		if !t.twin(h) {
+			m.hear(now, h, b.at, int64(lease))
+		}
+	}
+	for i, h := range t.may {
+		if chosen&(1<<i) != 0 && !t.twin(h) && h.list == inHolds && h.phase == active {
+			m.hear(now, h, b.at, int64(lease))
+		}
+	}
+	if t.times != nil {
+		m.mismatch(now, b, t.stable, false)
+	}
+}
+
+// compareTotal compares a node's total, where that is all that it tells, with the holds in the buckets of which it is thought
+// to be primary. Tokens are unique in a bucket only: where buckets may have moved, a hold that is lost and another one with
+// the same token that came look like one that is there, so such a token proves nothing.
+func (m *Machine) compareTotal(now int64, b sentBeat, k *subjects.Kept) {
+	var t tally
+	elsewhere := false
+	m.tallyUp(b, func(h *Hold) *tally {
+		if h.home.node != k.Node {
+			elsewhere = true
+			return nil
+		}
+		return &t
+	})
+	if elsewhere || len(t.may) > 0 {
+		t.times = make(map[uint64]int, len(m.holds))
+		for _, list := range [][]*Hold{m.holds, m.ghosts} {
+			for _, h := range list {
+				t.times[h.Grant.Token]++
 			}
 		}
 	}
-	return false
+	m.judge(now, b, k.Lease, &t, k.Count, k.Hash)
+	m.check(now)
 }
+
+// twin says whether another hold has the same token.
+func (t *tally) twin(h *Hold) bool { return t.times[h.Grant.Token] > 1 }
 
 // choose finds count tokens among optional whose hashes XOR to diff: those that the node counted.
 func choose(diff uint64, count int, optional []*Hold) (chosen uint32, ok bool) {
@@ -97,30 +163,34 @@ func (m *Machine) hear(now int64, h *Hold, sent, lease int64) {
 	m.schedule(now, h)
 }
 
-// mismatch asks for the holds of a node one by one. If requests under way may explain the difference (blurred), only those
+// mismatch doubts holds that an answer did not prove. If requests under way may explain the difference (blurred), only those
 // are asked for that need a proof by now, and the others when they do.
-func (m *Machine) mismatch(now int64, node string, blurred bool) {
-	for _, h := range m.holds {
-		if !m.counts(h, node) || h.phase != active {
-			continue
-		}
-		if blurred && now < h.half() {
+func (m *Machine) mismatch(now int64, b sentBeat, holds []*Hold, blurred bool) {
+	for _, h := range holds {
+		switch {
+		case h.list != inHolds || h.phase != active || h.heard >= b.at:
+		case blurred && now < h.half():
 			m.session.nextRound = min(m.session.nextRound, h.half())
-			continue
+		default:
+			m.doubt(h, b.at)
 		}
-		m.doubt(h)
+	}
+}
+
+// doubtUnproved asks for the holds of which no node has spoken.
+func (m *Machine) doubtUnproved(now int64) {
+	for _, h := range m.holds {
+		if m.owes(h) {
+			m.doubt(h, m.session.roundAt)
+		}
 	}
 	m.check(now)
 }
 
-// doubtNode asks for every hold of a node that does not answer.
-func (m *Machine) doubtNode(now int64, node string) {
-	m.mismatch(now, node, false)
-}
-
-func (m *Machine) doubt(h *Hold) {
+// doubt has a hold asked for, unless something that was sent at a time or later is answered for it before.
+func (m *Machine) doubt(h *Hold, at int64) {
 	if !h.doubted && h.renewing == nil {
-		h.doubted = true
+		h.doubted, h.doubtedAt = true, at
 		m.doubted = append(m.doubted, h)
 	}
 }
@@ -132,7 +202,7 @@ func (m *Machine) check(now int64) {
 		m.doubted[0] = nil
 		m.doubted = m.doubted[1:]
 		h.doubted = false
-		if h.phase == active && h.renewing == nil {
+		if h.phase == active && h.renewing == nil && h.heard < h.doubtedAt {
 			m.checking++
 			m.askRenew(now, h, true)
 		}
@@ -197,7 +267,8 @@ func (m *Machine) renewSettled(now int64, c *Call, sent int64, r Result) {
 // renewed takes the grant that answers a renew.
 func (m *Machine) renewed(now int64, c *Call, sent int64, g *subjects.Grant) {
 	h := c.about
-	h.node, h.Grant.Node, h.Grant.Epoch = g.Node, g.Node, g.Epoch
+	h.Grant.Node, h.Grant.Epoch = g.Node, g.Epoch
+	m.primaryIs(now, h.home, g.Epoch, g.Node, c)
 	if c.moves {
 		h.ttl, h.counted = int64(g.TTL), max(h.counted, sent)
 		h.Grant.TTL, h.Grant.Lease = g.TTL, g.Lease

@@ -46,12 +46,13 @@ type Hold struct {
 	life    uint64 // session.life of the acquire
 	forced  bool
 
-	node      string // that has it
+	home      *home
 	list      holdList
 	index     int   // in the list
 	acquire   *Call // Pending: waits for the proof
 	renewing  *Call // the machine's own renew
 	doubted   bool  // queued in Machine.doubted
+	doubtedAt int64 // what was sent then or later and is answered removes the doubt
 	askAt     int64 // static: when to renew
 	releasing *Call
 	releaseAt int64 // ghost: when to release what was lost
@@ -69,10 +70,8 @@ const (
 
 func (h *Hold) connection() bool { return h.kind == subjects.Connection }
 
-// counts says whether a node counts the hold for the session: all that were acquired in it, static ones too.
-func (m *Machine) counts(h *Hold, node string) bool {
-	return h.life == m.session.life && h.node == node
-}
+// counts says whether the hold's primary counts it for the session: all that were acquired in it, static ones too.
+func (m *Machine) counts(h *Hold) bool { return h.life == m.session.life }
 
 // renewed says whether the hold is kept by renew, at half of its time limit.
 func (h *Hold) renewed() bool { return h.kind == subjects.Static && h.ttl > 0 }
@@ -95,12 +94,19 @@ func (h *Hold) begin(c *Call, g *subjects.Grant, sessionLease int64) {
 		}
 	}
 	h.ttl = int64(g.TTL)
-	h.node = g.Node
 	h.heard, h.counted = c.first, c.first
 }
 
 // reset makes a hold that was never trusted as new.
 func (h *Hold) reset() { *h = Hold{Owner: h.Owner} }
+
+// span is what the trust is a part of: the lease, or the time limit of a hold that is kept by renew.
+func (h *Hold) span() int64 {
+	if h.renewed() {
+		return h.ttl
+	}
+	return h.lease
+}
 
 // end is when the trust is over: 3/4 of the lease after the newest proof, 3/4 of the time limit after it was counted.
 func (h *Hold) end() int64 {
@@ -293,7 +299,7 @@ func (m *Machine) gone(now int64, h *Hold) {
 		return
 	}
 	h.goneAt = now
-	if len(m.session.awaiting) == 0 || !m.needed() || len(m.ghosts) > maxGhosts {
+	if !m.session.owed || !m.needed() || len(m.ghosts) > maxGhosts {
 		m.exorcise()
 	}
 }

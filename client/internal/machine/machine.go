@@ -3,8 +3,6 @@ package machine
 import (
 	"math"
 	"time"
-
-	"github.com/opencluster/oclocks/subjects"
 )
 
 // Never is the time of something that is not going to happen.
@@ -64,7 +62,9 @@ type Machine struct {
 
 	buckets   uint32
 	mapChange uint64
-	asking    *Call // the info request that looks for the new map
+	asking    *Call            // the info request that looks for the new map
+	homes     map[uint32]*home // by bucket: where the buckets are that the machine has something in
+	vacant    []*Call          // probes of the buckets whose primary nobody can reach, oldest first
 
 	ids      uint64
 	byID     map[uint64]*Call
@@ -83,7 +83,7 @@ type Machine struct {
 func New(cfg Config) *Machine {
 	return &Machine{
 		cfg: cfg, rng: cfg.Seed, connected: true, conn: cfg.Conn, buckets: cfg.Buckets, byID: map[uint64]*Call{},
-		callsDue: Never, holdsDue: Never,
+		homes: map[uint32]*home{}, callsDue: Never, holdsDue: Never,
 		session: session{secret: cfg.Secret, beat: cfg.FirstBeat, nextRound: Never, retryAt: Never, keepIdle: cfg.Secret != ""},
 	}
 }
@@ -138,30 +138,11 @@ func (m *Machine) Disconnected(now int64) {
 func (m *Machine) Connected(now int64, conn Conn) {
 	m.tickHolds(now)
 	m.connected, m.conn = true, conn
+	m.occupyAll()
 	if m.session.phase != none {
 		m.reopen(now)
 	}
 	m.resendAll(now, &m.others)
-}
-
-// Locate takes the answer to info: the number of buckets.
-func (m *Machine) Locate(info *subjects.Info) {
-	if n := info.Buckets; n != 0 && n&(n-1) == 0 {
-		m.buckets, m.mapChange = n, max(m.mapChange, info.Map.Change)
-	}
-}
-
-// moved takes a map of the buckets; it says whether it is another one than was known.
-func (m *Machine) moved(to *subjects.Map) bool {
-	if to == nil || len(to.Primary) == 0 {
-		return false
-	}
-	n := uint32(len(to.Primary))
-	if n&(n-1) != 0 || n == m.buckets && to.Change <= m.mapChange {
-		return false
-	}
-	m.buckets, m.mapChange = n, max(m.mapChange, to.Change)
-	return true
 }
 
 // random is splitmix64: jitter needs no better, and a seed must replay.

@@ -14,15 +14,15 @@ func (m *Machine) Reply(now int64, id uint64, data []byte, refusal *subjects.Ref
 	if c == nil {
 		return
 	}
-	if refusal == nil {
-		m.answered(now, c, data)
-		return
-	}
 	switch {
+	case c.role == toProbe:
+		m.probed(now, c, refusal)
+	case refusal == nil:
+		m.answered(now, c, data)
 	case refusal.Code == 421:
 		m.relocate(now, c, refusal)
 	case refusal.Code == 503:
-		m.pause(now, c, refusal)
+		m.pause(now, c, refusal, minBackoff, maxBackoff)
 	case refusal.Reason == subjects.ReasonSession && c.inSession():
 		m.sessionRefused(now, c, refusal)
 	default:
@@ -30,9 +30,18 @@ func (m *Machine) Reply(now int64, id uint64, data []byte, refusal *subjects.Ref
 	}
 }
 
-// Unreachable says that nobody listens on the subject of a call (the "no responders" of NATS).
+// Unreachable says that nobody listens on the subject of a call (the "no responders" of NATS): nobody has got it.
 func (m *Machine) Unreachable(now int64, id uint64) {
-	m.Reply(now, id, nil, &subjects.Refusal{Code: 503, Reason: subjects.ReasonUnavailable, Message: "no broker answers"})
+	m.tickHolds(now)
+	switch c := m.byID[id]; {
+	case c == nil || c.state != flying:
+	case c.role == toProbe:
+		m.probed(now, c, nobodyListens)
+	case c.Req.Op.OnName():
+		m.vacate(now, c)
+	default:
+		m.pause(now, c, nobodyListens, minPoll, maxPoll)
+	}
 }
 
 // Forbidden says that the NATS server did not let a message through to subject.
@@ -45,30 +54,6 @@ func (m *Machine) Forbidden(now int64, subject string) {
 			}
 		}
 	}
-}
-
-// relocate sends the call again, where the newer map says; without a map it asks for one first.
-func (m *Machine) relocate(now int64, c *Call, why *subjects.Refusal) {
-	to := why.Map
-	if m.moved(to) {
-		m.send(now, c)
-		return
-	}
-	m.pause(now, c, why)
-	if m.asking == nil && !m.closing && (to == nil || len(to.Primary) == 0) {
-		m.asking = &Call{Req: &subjects.Request{Op: subjects.OpInfo}, role: toLocate}
-		m.start(now, m.asking)
-	}
-}
-
-// located takes the answer to the machine's own info.
-func (m *Machine) located(data []byte) {
-	m.asking = nil
-	var info subjects.Info
-	if data == nil || info.DecodeJSON(data) != nil {
-		return // what asked is repeated, is refused again, and asks again
-	}
-	m.Locate(&info)
 }
 
 // answered takes an answer that is no refusal.
@@ -88,7 +73,9 @@ func (m *Machine) settle(now int64, c *Call, r Result) {
 	switch {
 	case c.role == toLocate:
 		m.finish(c, r)
-		m.located(r.Data)
+		m.mapTold(now, r.Data)
+	case c.role == toProbe:
+		m.probed(now, c, r.Refusal)
 	case c.role == toOpen:
 		m.openSettled(now, c, r)
 	case c.role == toCancel:

@@ -201,21 +201,6 @@ func TestUnavailableIsRepeated(t *testing.T) {
 	s.next(subjects.OpAcquire)
 }
 
-// The node of a hold does not listen any more: another one may have its buckets. A renew finds it by the name.
-func TestSilentNodeIsLookedForByName(t *testing.T) {
-	s := newScript(t)
-	h := s.begin("a")[0]
-	s.pass(8 * time.Second)
-	s.answer(s.next(subjects.OpKeep), refusal(503, subjects.ReasonUnavailable, ""))
-	s.grant(s.next(subjects.OpRenew), 10, func(g *subjects.Grant) { g.Node = "other" })
-	s.left(h, 12*time.Second)
-	s.sent = nil
-	s.pass(8 * time.Second)
-	if beat := s.next(subjects.OpKeep); beat.subject != subjects.KeepNodeSubject("other", "u") {
-		t.Errorf("the next keep-alive went to %s", beat.subject)
-	}
-}
-
 // After a reconnect the session comes back before anything else of it is sent, and the nodes hear of it first.
 func TestReconnectBringsTheSessionBackFirst(t *testing.T) {
 	s := newScript(t)

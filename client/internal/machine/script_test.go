@@ -148,10 +148,40 @@ func (s *script) grant(msg sentMessage, token uint64, change func(*subjects.Gran
 	s.answer(msg, g)
 }
 
-// kept answers a keep-alive with the tokens that the node counts.
+// kept answers a keep-alive with the tokens that the node n counts, bucket by bucket.
 func (s *script) kept(msg sentMessage, tokens ...uint64) {
 	s.t.Helper()
-	k := &subjects.Kept{Node: "n", Beat: msg.req.Beat, Count: len(tokens), Lease: scriptLease}
+	s.keptAt(msg, "n", 0, tokens...)
+}
+
+// keptAt is kept by a node, in an epoch. A token that the machine does not know is in the bucket of the one before.
+func (s *script) keptAt(msg sentMessage, node string, epoch uint64, tokens ...uint64) {
+	s.t.Helper()
+	k := &subjects.Kept{Node: node, Beat: msg.req.Beat, Lease: scriptLease, Buckets: []subjects.KeptBucket{}}
+	for bucket := range s.m.buckets {
+		part, at := subjects.KeptBucket{Bucket: bucket, Epoch: epoch}, uint32(0)
+		for _, token := range tokens {
+			for _, h := range append(slices.Clone(s.m.holds), s.m.ghosts...) {
+				if h.Grant.Token == token {
+					at = h.home.bucket
+				}
+			}
+			if at == bucket {
+				part.Count, part.Hash = part.Count+1, part.Hash^subjects.TokenHash(token)
+			}
+		}
+		if part.Count > 0 {
+			k.Buckets = append(k.Buckets, part)
+			k.Count, k.Hash = k.Count+part.Count, k.Hash^part.Hash
+		}
+	}
+	s.answer(msg, k)
+}
+
+// total answers with the node's total alone, as a broker does that is not ours.
+func (s *script) total(msg sentMessage, node string, tokens ...uint64) {
+	s.t.Helper()
+	k := &subjects.Kept{Node: node, Beat: msg.req.Beat, Count: len(tokens), Lease: scriptLease}
 	for _, token := range tokens {
 		k.Hash ^= subjects.TokenHash(token)
 	}

@@ -14,6 +14,10 @@ const (
 	maxSilence   = int64(8 * time.Second) // another request
 	minBackoff   = int64(10 * time.Millisecond)
 	maxBackoff   = int64(time.Second)
+	minPoll      = int64(time.Millisecond)       // where nobody listens, which costs the broker nothing
+	maxPoll      = int64(100 * time.Millisecond) // of many such subjects; of few, see pollEvery
+	minMoved     = int64(2 * time.Millisecond)   // after 421: the hand-over of a bucket takes that long
+	maxMoved     = int64(250 * time.Millisecond)
 	maxRetryTold = int64(10 * time.Second) // retry_after beyond this is not believed
 )
 
@@ -67,7 +71,7 @@ func (m *Machine) send(now int64, c *Call) {
 		m.finish(c, Result{})
 		return
 	}
-	if !m.connected {
+	if !m.connected || m.gated(c) {
 		return
 	}
 	if c.numbered() && c.Req.Number == 0 {
@@ -86,7 +90,7 @@ func (m *Machine) send(now int64, c *Call) {
 	c.state = flying
 	c.due = now + m.patience(c)
 	m.callsDue = min(m.callsDue, c.due)
-	c.subject = m.subjectOf(c.Req)
+	c.subject, c.bucket = m.subjectOf(c.Req)
 	body := make([]byte, 0, bodySize+len(c.Req.Name)+len(c.Req.Session)+len(c.Req.Data))
 	m.act(Action{Kind: Send, Subject: c.subject, Reply: CallToken(c.id), Body: c.Req.AppendJSON(body)})
 }
@@ -129,8 +133,13 @@ func (m *Machine) again(now int64, c *Call) {
 // patience is how long to wait for the answer before the call is repeated.
 func (m *Machine) patience(c *Call) int64 {
 	first, longest := int64(m.cfg.Timeout), max(maxSilence, int64(m.cfg.Timeout))
-	if c.waits() {
+	switch {
+	case c.waits():
 		first, longest = 2*first, max(maxReattach, first)
+	case c.role == toProbe:
+		first, longest = first/8, first/8
+	case c.role == toTidy && c.about != nil && c.Req.Op == subjects.OpRenew:
+		first = min(first, max(c.about.span()/16, minBackoff)) // a trust depends on it
 	}
 	d := first << min(c.silent, 20)
 	if d <= 0 || d > longest {
@@ -139,11 +148,13 @@ func (m *Machine) patience(c *Call) int64 {
 	return m.jitter(d)
 }
 
-func (m *Machine) subjectOf(r *subjects.Request) string {
+// subjectOf says where a request goes, and to which bucket if it goes to one.
+func (m *Machine) subjectOf(r *subjects.Request) (subject string, bucket uint32) {
 	if r.Op.OnName() {
-		return subjects.HotSubject(subjects.BucketOf(r.Name, m.buckets), r.Op, m.cfg.User)
+		bucket = m.bucketOf(r.Name)
+		return subjects.HotSubject(bucket, r.Op, m.cfg.User), bucket
 	}
-	return subjects.SimpleSubject(r.Op, m.cfg.User)
+	return subjects.SimpleSubject(r.Op, m.cfg.User), 0
 }
 
 // CallToken is the reply token of a call, KeepToken that of a keep-alive.
@@ -184,10 +195,15 @@ func (m *Machine) resendAll(now int64, l *callList) {
 	}
 }
 
-// pause repeats the call later: after a refusal that says nothing about the request itself.
-func (m *Machine) pause(now int64, c *Call, why *subjects.Refusal) {
-	d := minBackoff << min(c.refused, 10)
-	d = m.jitter(min(d, maxBackoff))
+// pause repeats the call later: after a refusal that says nothing about the request itself. At first it waits for low,
+// then twice as long each time, and soon for an eighth of the time since the first refusal, at most for high: so it comes
+// late by an eighth, and a trouble that lasts is not made worse.
+func (m *Machine) pause(now int64, c *Call, why *subjects.Refusal, low, high int64) {
+	if c.refused == 0 {
+		c.refusedAt = now
+	}
+	d := max(low<<min(c.refused, 3), (now-c.refusedAt)/8)
+	d = m.jitter(min(d, high))
 	d = max(d, min(int64(why.RetryAfter), maxRetryTold))
 	c.refused++
 	c.why = why

@@ -35,9 +35,12 @@ type session struct {
 	keepIdle  bool // keep it alive even if nothing is held through this machine
 	beat      uint64
 	sent      []sentBeat // the beats of the last two leases, in order
-	nextRound int64      // when to send keep-alives to all nodes
-	awaiting  []string   // nodes whose answer is missing
-	retryAt   int64      // when to ask them again
+	nextRound int64      // when to begin the next round of keep-alives
+	roundAt   int64      // when the present one began
+	owed      bool       // holds have not been proved in it yet
+	tries     int        // how often everybody was asked again in it
+	retryAt   int64      // when to ask again
+	everybody bool       // the next round asks all nodes: buckets may have moved since the last
 }
 
 // ready says whether calls of the session can be sent.
@@ -124,8 +127,9 @@ func (m *Machine) opened(now int64, info subjects.Opened) {
 	s.incarnation, s.lease = info.Incarnation, int64(info.Lease)
 	m.act(Action{Kind: Opened, Subject: info.Events})
 	if m.needed() {
-		// First of all the nodes are to learn of the new incarnation, and holds may have waited long for a keep-alive.
-		s.nextRound = now
+		// First of all the nodes are to learn of the new incarnation, and holds may have waited long for a keep-alive. What
+		// broke the connection may have moved buckets as well.
+		s.nextRound, s.everybody = now, true
 		m.tickBeats(now)
 	}
 	m.resendAll(now, &s.flight)
@@ -157,7 +161,8 @@ func (m *Machine) over(now int64, why *subjects.Refusal) {
 	}
 	calls := s.flight.all()
 	s.phase, s.token, s.secret, s.opener, s.info = none, "", "", nil, subjects.Opened{}
-	s.number, s.incarnation, s.awaiting, s.sent = 0, 0, nil, nil
+	s.number, s.incarnation, s.owed, s.sent = 0, 0, false, nil
+	m.homes = map[uint32]*home{} // that of a broker which has forgotten everything counts its epochs anew
 	s.life++
 	m.ghosts = slicesDelete(m.ghosts, (*Hold).connection)
 	for i := len(m.holds) - 1; i >= 0; i-- {

@@ -207,7 +207,7 @@ func TestLateGrantIsNotStable(t *testing.T) {
 	s.quiet()
 }
 
-// Tokens are unique in a bucket only: an answer that counts a token once does not say which of two holds has it.
+// Tokens are unique in a bucket only: a total that counts a token once does not say which of two holds has it.
 func TestSameTokenTwiceProvesNothing(t *testing.T) {
 	s := newScript(t)
 	h := s.begin("a")[0]
@@ -215,7 +215,7 @@ func TestSameTokenTwiceProvesNothing(t *testing.T) {
 	beat := s.next(subjects.OpKeep)
 	s.acquire("c", nil)
 	s.grant(s.next(subjects.OpAcquire), 10, nil)
-	s.kept(beat, 10)
+	s.total(beat, "n", 10)
 	s.left(h, 4*time.Second)
 	if renew := s.next(subjects.OpRenew); renew.req.Name != "a" {
 		t.Errorf("asked for %s", renew.req.Name)
@@ -227,7 +227,7 @@ func TestBlurredMismatchWaits(t *testing.T) {
 	s := newScript(t)
 	s.begin("old")
 	s.pass(6 * time.Second)
-	young := s.acquire("young", nil)
+	young := s.acquire("d", nil) // in the same bucket
 	s.grant(s.next(subjects.OpAcquire), 20, nil)
 	s.pass(2 * time.Second)
 	s.acquire("c", nil) // under way

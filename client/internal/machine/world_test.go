@@ -356,14 +356,17 @@ func (w *world) openSession(user string, req *subjects.Request) *subjects.Opened
 }
 
 func (w *world) keep(s bucket.Session, beat uint64) subjects.Body {
-	k := subjects.Kept{Node: "n", Beat: beat, Lease: s.Lease}
-	for _, t := range w.tables {
+	k := subjects.Kept{Node: "n", Beat: beat, Lease: s.Lease, Buckets: []subjects.KeptBucket{}}
+	for b, t := range w.tables {
 		count, hash, _, refusal := t.Keep(w.wall(), simZone, s, beat)
 		if refusal != nil {
 			return refusal
 		}
 		k.Count += count
 		k.Hash ^= hash
+		if count > 0 {
+			k.Buckets = append(k.Buckets, subjects.KeptBucket{Bucket: uint32(b), Epoch: t.Term().Epoch, Count: count, Hash: hash})
+		}
 	}
 	return &k
 }
