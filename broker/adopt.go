@@ -68,10 +68,10 @@ func (d *Daemon) applyZones(ctx context.Context, state *shared.State) error {
 	if err := d.useZones(ctx, state.Zones); err != nil {
 		return err
 	}
-	var routes []string
+	routes := make(map[string][]string)
 	for i := range state.Nodes {
 		if n := &state.Nodes[i]; n.Number != d.number {
-			routes = append(routes, n.Routes...)
+			routes[n.ID] = n.Routes
 		}
 	}
 	if d.settings.Clustered() {

@@ -226,6 +226,14 @@ func (d *Daemon) zone(name string) *zone { return (*d.zones.Load())[name] }
 // URL is where clients connect.
 func (d *Daemon) URL() string { return d.nats.ClientURL() }
 
+// RouteURL is where other daemons connect, HOST:PORT; "" if none can.
+func (d *Daemon) RouteURL() string {
+	if addr := d.nats.RouteAddr(); addr != nil {
+		return addr.String()
+	}
+	return ""
+}
+
 // Node is the daemon's identifier.
 func (d *Daemon) Node() string { return d.node }
 

@@ -34,7 +34,7 @@ func (d *Daemon) startServer(ctx context.Context) error {
 		}
 		cfg.Cluster = &natsd.Cluster{
 			Name: d.settings.Cluster, Listen: d.settings.ClusterListen, Advertise: d.settings.ClusterAdvertise,
-			Join: d.settings.Join, Identity: d.identity,
+			Join: d.settings.Join, Identity: d.identity, Data: d.settings.Data,
 		}
 	}
 	if d.nats, err = natsd.Start(ctx, cfg); err != nil {

@@ -12,6 +12,9 @@ import (
 	"github.com/opencluster/oclocks/conf"
 )
 
+// defaultLameDuck is how long clients of a test have to leave.
+const defaultLameDuck = 100 * time.Millisecond
+
 // stopTimeout bounds the orderly stop of a daemon at the end of its test.
 const stopTimeout = 20 * time.Second
 
@@ -56,7 +59,7 @@ func Start(t testing.TB, opts ...Option) *broker.Daemon {
 
 func start(t testing.TB, opts []Option) (*broker.Daemon, error) {
 	return broker.Start(context.Background(), broker.Config{
-		Settings: Settings(opts...), Logger: Logger(t), LameDuck: 100 * time.Millisecond,
+		Settings: Settings(opts...), Logger: Logger(t), LameDuck: defaultLameDuck,
 	})
 }
 
