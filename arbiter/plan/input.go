@@ -12,7 +12,7 @@ import (
 type Input struct {
 	Now      int64
 	Leading  bool          // this node leads the control plane; if not, nothing else is looked at and all is forgotten
-	Term     uint64        // its term
+	Term     uint64        // its term; no lease is granted in it before State.Term has reached it
 	TakeFrom int64         // before this time leases may be out that this leader does not know of
 	State    *shared.State // the newest
 	Nodes    []Evidence    // of every node that ever asked for a lease in this term, removed ones too; in any order
@@ -57,8 +57,10 @@ type Match struct {
 type Output struct {
 	// Bar names the nodes that get no lease until another Output does not name them. It replaces the one before.
 	Bar []uint64
-	// Views is to be proposed as one command. It is given again from time to time until State shows it.
+	// Views is to be proposed as one command (shared.ViewChange) with this Term, 0 if there are none. It is given again from
+	// time to time until State shows it.
 	Views    []shared.BucketView
+	Term     uint64
 	Seal     []SealOrder
 	HandOver []HandOverOrder
 	Members  []MemberStep

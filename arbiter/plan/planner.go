@@ -18,13 +18,14 @@ type Planner struct {
 	term    uint64
 	began   int64 // time of the first Step of this term
 
-	sights map[uint64]*sight  // what was seen of each node, by number
-	takes  map[uint32]*take   // buckets that are to get a next view
-	asked  []asked            // by bucket
-	probed int64              // when the buckets were last gone through for that
-	moves  map[uint32]*move   // hand-overs that were ordered
-	failed map[uint32]failure // hand-overs that came to nothing
-	group  groupWork
+	sights     map[uint64]*sight  // what was seen of each node, by number
+	takes      map[uint32]*take   // buckets that are to get a next view
+	asked      []asked            // by bucket
+	probed     int64              // when the buckets were last gone through for that
+	unanswered bool               // some have been asked and did not answer yet
+	moves      map[uint32]*move   // hand-overs that were ordered
+	failed     map[uint32]failure // hand-overs that came to nothing
+	group      groupWork
 
 	scanned   *shared.State // trouble is of this state
 	scannedBy uint64        // and of these nodes whose lease has ended
@@ -111,6 +112,9 @@ func (p *Planner) Step(in Input) Output {
 	t := p.look(&in)
 	t.hear(in.Reports)
 	t.take()
+	if len(t.out.Views) > 0 {
+		t.out.Term = t.Term
+	}
 	t.probe()
 	t.balance()
 	t.members()

@@ -13,14 +13,22 @@ func (t *turn) probe() {
 		t.Planner.asked = append(t.asked, make([]asked, n)...)[:n]
 		t.Planner.probed = 0
 	}
-	if t.probed != 0 && t.wait(t.probed+t.cfg.Repeat) {
+	if t.probed != 0 && t.Now < t.probed+t.cfg.Repeat {
+		if t.unanswered {
+			t.wake(t.probed + t.cfg.Repeat)
+		}
 		return
 	}
-	t.Planner.probed = t.Now
+	t.Planner.probed, t.Planner.unanswered = t.Now, false
 	every := t.cfg.Probe + int64(len(t.asked))*1_000_000
 	for i := range t.asked {
 		a, b := &t.asked[i], uint32(i)
-		if a.told != 0 && t.Now < a.told+every || a.sent != 0 && t.Now < a.sent+t.cfg.Repeat {
+		if a.told != 0 && t.Now < a.told+every {
+			continue
+		}
+		if a.sent != 0 && t.Now < a.sent+t.cfg.Repeat {
+			t.Planner.unanswered = true
+			t.wake(a.sent + t.cfg.Repeat)
 			continue
 		}
 		m := t.State.Views[b].Primary()
@@ -30,7 +38,9 @@ func (t *turn) probe() {
 		if len(t.out.Seal) >= t.cfg.Batch {
 			return
 		}
-		a.sent = t.Now
+		a.sent, a.told = t.Now, 0
+		t.Planner.unanswered = true
+		t.wake(t.Now + t.cfg.Repeat)
 		t.out.Seal = append(t.out.Seal, SealOrder{Node: m.Node, Bucket: b})
 	}
 }

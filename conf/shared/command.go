@@ -18,6 +18,7 @@ const MaxCommand = 8 << 20
 // operation, which the JSON has once more as "op".
 type Command struct {
 	Found      *Found      `json:"found,omitempty"`
+	Lead       *Lead       `json:"lead,omitempty"`
 	Register   *Register   `json:"register,omitempty"`
 	Remove     *Remove     `json:"remove,omitempty"`
 	Node       *NodeEdit   `json:"node,omitempty"`
@@ -41,6 +42,12 @@ type Found struct {
 	Settings map[string]string        `json:"settings,omitempty"` // key and value as text; what is missing has its default
 	Zones    []conf.Zone              `json:"zones"`
 	Keys     map[string]conf.ZoneKeys `json:"keys,omitempty"` // of these zones, and of no others
+}
+
+// Lead tells that a leader has begun its term. From then on no view counts that a leader of an earlier term has planned,
+// however late it comes.
+type Lead struct {
+	Term uint64 `json:"term"`
 }
 
 // Register tells that a node has begun. An unknown identifier gets a number and the life 1. A known one keeps its number;
@@ -102,8 +109,9 @@ type Users struct {
 }
 
 // ViewChange has next views. Each is committed if its epoch follows that of the bucket's view; the others change nothing.
-// Result.Taken says which were.
+// Result.Taken says which were. Views that the leader has planned come with its term; those that a primary asked for with 0.
 type ViewChange struct {
+	Term  uint64       `json:"term,omitempty"`
 	Views []BucketView `json:"views"`
 }
 

@@ -43,11 +43,12 @@ func head(s *State) uint64 {
 	return entry("head", "", struct {
 		Cluster  string
 		Locked   bool
+		Term     uint64
 		Last     uint64
 		Removed  []uint64
 		Buckets  int
 		Settings map[string]string
-	}{s.Cluster, s.Locked, s.Last, s.Removed, len(s.Views), s.Settings.all()})
+	}{s.Cluster, s.Locked, s.Term, s.Last, s.Removed, len(s.Views), s.Settings.all()})
 }
 
 func nodeEntry(n *Node) uint64      { return entry("node", strconv.FormatUint(n.Number, 10), n) }

@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"sync/atomic"
+
+	"github.com/opencluster/oclocks/bucket/chain"
 )
 
 // FSM applies the commands of the control plane, one after the other. Its methods are called by one goroutine, but State,
@@ -84,7 +86,9 @@ func (t *turn) run(c *Command) error {
 	case c.Register != nil:
 		return t.register(c.Register)
 	case c.Views != nil:
-		return t.views(c.Views.Views)
+		return t.views(c.Views)
+	case c.Lead != nil:
+		return t.lead(c.Lead.Term)
 	case c.Unlock != nil:
 		t.next.Locked = false
 		return nil
@@ -126,9 +130,14 @@ func (t *turn) set(values map[string]string) error {
 	if len(values) == 0 {
 		return fmt.Errorf("%w: no setting was named", ErrValue)
 	}
+	old := t.next.Settings.Acks
 	s, err := t.next.Settings.setAll(values)
 	if err != nil {
 		return err
+	}
+	if s.Acks != old && (s.Acks == chain.Majority || old == chain.Majority) {
+		// What was answered with one half could be looked for in the other.
+		return fmt.Errorf("%w: acks: majority is chosen when the cluster is founded, and stays", ErrValue)
 	}
 	t.next.Settings = s
 	return nil

@@ -80,7 +80,7 @@ func scrub(text string) string { return nkey.ReplaceAllString(text, "U…") }
 
 func (w *world) show(out *strings.Builder) {
 	s := w.fsm.State()
-	fmt.Fprintf(out, "change %d cluster %q locked %t last %d removed %v\n", s.Change, s.Cluster, s.Locked, s.Last, s.Removed)
+	fmt.Fprintf(out, "change %d cluster %q locked %t term %d last %d removed %v\n", s.Change, s.Cluster, s.Locked, s.Term, s.Last, s.Removed)
 	for _, n := range s.Nodes {
 		text, err := json.Marshal(n)
 		if err != nil {

@@ -16,6 +16,7 @@ type snapshot struct {
 	Format   int                      `json:"format"`
 	Cluster  string                   `json:"cluster"`
 	Locked   bool                     `json:"locked"`
+	Term     uint64                   `json:"term"`
 	Settings map[string]string        `json:"settings"`
 	Nodes    []Node                   `json:"nodes"`
 	Zones    []conf.Zone              `json:"zones"`
@@ -31,7 +32,7 @@ type snapshot struct {
 func (f *FSM) Snapshot() []byte {
 	s := f.State()
 	snap := snapshot{
-		Format: format, Cluster: s.Cluster, Locked: s.Locked, Settings: s.Settings.all(), Nodes: s.Nodes, Zones: s.Zones,
+		Format: format, Cluster: s.Cluster, Locked: s.Locked, Term: s.Term, Settings: s.Settings.all(), Nodes: s.Nodes, Zones: s.Zones,
 		Keys: s.Keys, Buckets: len(s.Views), Pins: s.Pins, Last: s.Last, Removed: s.Removed,
 	}
 	for b, v := range s.Views {
@@ -74,7 +75,7 @@ func (p *snapshot) state() (*State, error) {
 		return nil, err
 	}
 	s := &State{
-		Cluster: p.Cluster, Locked: p.Locked, Settings: settings, Nodes: p.Nodes, Zones: p.Zones, Keys: p.Keys, Pins: p.Pins,
+		Cluster: p.Cluster, Locked: p.Locked, Term: p.Term, Settings: settings, Nodes: p.Nodes, Zones: p.Zones, Keys: p.Keys, Pins: p.Pins,
 		Last: p.Last, Removed: p.Removed,
 	}
 	if p.Buckets > 0 {

@@ -30,6 +30,7 @@ type State struct {
 	Change  uint64 // Raft index of the last change that was applied, refused ones too
 	Cluster string // name; "" until the cluster was founded
 	Locked  bool   // the configuration can be changed only after it was unlocked
+	Term    uint64 // of the newest leader that has told of its term; views that an older one has planned do not count
 
 	Nodes    []Node // by number
 	Settings Settings

@@ -47,8 +47,21 @@ func (t *turn) found(c *Found) error {
 	return nil
 }
 
+// lead ends the time of all leaders before.
+func (t *turn) lead(term uint64) error {
+	if term <= t.next.Term {
+		return fmt.Errorf("%w: term %d, this is %d", ErrStale, term, t.next.Term)
+	}
+	t.next.Term = term
+	return nil
+}
+
 // views commits what follows the views that there are.
-func (t *turn) views(list []BucketView) error {
+func (t *turn) views(c *ViewChange) error {
+	if c.Term != 0 && c.Term < t.next.Term {
+		return fmt.Errorf("%w: the views were planned in term %d, this is %d", ErrStale, c.Term, t.next.Term)
+	}
+	list := c.Views
 	for i := range list {
 		b := &list[i]
 		if b.Bucket >= t.next.Buckets() {
