@@ -282,6 +282,25 @@ func TestAnotherChangeInTheSamePlace(t *testing.T) {
 	}
 }
 
+// A snapshot that does not have all that a member of the in-sync set has is none for it: it asks to be dropped.
+func TestASnapshotOfLess(t *testing.T) {
+	c := newCluster(Config{Bucket: 7, Limits: small}, 2)
+	c.plane.commit(View{Epoch: 1, Chain: []Member{one, two}, InSync: 2})
+	c.settle(20)
+	c.plane.commit(View{Epoch: 2, Chain: []Member{one, two}, InSync: 2})
+	nd := c.node(2)
+	c.apply(nd)
+	was := nd.r.log.last()
+	m := Message{Kind: Chunk, Bucket: 7, Epoch: 2, From: one, To: two, Base: Point{Epoch: 1, Seq: 1, Hash: 5}}
+	if err := nd.r.Receive(1, m); err != nil {
+		t.Fatal(err)
+	}
+	out := c.ready(nd, false)
+	if s := nd.r.Status(); s.Stopped == "" || s.Last != was || out.Restore != nil || out.Discard {
+		t.Errorf("%s", nd.r.Describe())
+	}
+}
+
 // An acknowledgement of another life of the node below is not one of the member that is there.
 func TestAnAckOfAnotherLife(t *testing.T) {
 	c := newCluster(Config{Bucket: 7, Limits: small}, 2)
@@ -297,6 +316,10 @@ func TestAnAckOfAnotherLife(t *testing.T) {
 		if err := p.r.Receive(2, m); err != nil {
 			t.Fatal(err)
 		}
+	}
+	m := Message{Kind: Ack, Bucket: 7, Epoch: 1, From: two, To: one, Progress: []Progress{{two, 1}, {Member{2, 2}, 2}}}
+	if err := p.r.Receive(2, m); err != nil {
+		t.Fatal(err)
 	}
 	if out := c.ready(p, false); out.Confirmed != 1 || p.r.down.acked != 1 {
 		t.Errorf("confirmed %d: %s", out.Confirmed, p.r.Describe())

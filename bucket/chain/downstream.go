@@ -251,18 +251,14 @@ func (r *Replica) dueRepeat(l *link) int64 {
 	case l.state != streaming || !ok:
 		return Never
 	}
-	at := Never
-	if l.acked+1 < l.next {
-		at = max(l.sentAt, l.movedAt) + r.lim.Resend
-	}
 	// Somebody below is not known to have everything, or does not know what is confirmed.
 	if l.told < r.confirmed || r.behindBelow(l) {
-		at = min(at, l.sentAt+r.lim.Resend)
+		return l.sentAt + r.lim.Resend
 	}
-	if l.joins {
-		at = min(at, l.sentAt+max(r.lim.Resend, r.lim.Drop/4))
+	if l.joins { // it would take silence for our end
+		return l.sentAt + max(r.lim.Resend, r.lim.Drop/4)
 	}
-	return at
+	return Never
 }
 
 // behindBelow says whether anybody below is not known to have all that this copy has.

@@ -20,6 +20,7 @@ func (c *chaos) heal(t *rapid.T) {
 		}
 		nd.r.Join()
 	}
+	c.carried, c.losing = 0, rapid.SliceOfN(rapid.IntRange(1, 300), 0, 8).Draw(t, "lose")
 	for round := range 600 {
 		c.now += 25e6
 		c.round()

@@ -24,8 +24,8 @@ type stage struct {
 	data      []byte
 }
 
-// copyTo begins to send a snapshot. A member of the in-sync set gets none: it has to leave the set first, so that nobody
-// relies on what it would throw away.
+// copyTo begins to send a snapshot. A copy that others may rely on takes it only if it is of more than it has (onChunk);
+// otherwise it has to leave the chain first, so that nobody relies on what it would throw away.
 func (r *Replica) copyTo(l *link) {
 	l.hello = nil
 	l.state = copying
@@ -116,16 +116,15 @@ func (r *Replica) onChunk(m *Message) {
 	case r.up.matched && m.Base.Seq <= r.up.verified: // a duplicate of what was restored
 		r.chunkAck(m, m.Size)
 		return
-	case r.view.Counts(r.state.Self) && r.up.matched && m.Base.Seq <= r.log.last().Seq:
+	case m.Base.Seq > r.log.last().Seq: // all that was answered and is here is in it, so nobody relies on more than it has
+	case r.view.Counts(r.state.Self) && r.up.matched:
 		r.up.hello = true // what it answers was said before we had anything
 		return
-	case r.view.Counts(r.state.Self):
-		r.retire("it would need a snapshot")
+	case r.view.Counts(r.state.Self) || r.shown && !r.up.matched:
+		r.retire("it would have to throw away what others may rely on")
 		return
-	case r.shown && !r.up.matched && m.Base.Seq < r.log.last().Seq:
-		r.retire("it would need a snapshot of what it may have confirmed")
-		return
-	case int64(m.Size) > r.lim.Snapshot:
+	}
+	if int64(m.Size) > r.lim.Snapshot {
 		r.alert(r.state.Self, m.Base.Seq, "a snapshot of %d bytes is larger than the limit, %d", m.Size, r.lim.Snapshot)
 		return
 	}
