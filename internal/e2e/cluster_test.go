@@ -1,0 +1,234 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/opencluster/oclocks/conf"
+	"github.com/opencluster/oclocks/subjects"
+)
+
+// cluster is some daemons as processes of their own.
+type cluster struct {
+	t     testing.TB
+	nodes []*node
+	args  []string
+}
+
+// node is one of them: its directory and its addresses stay over its deaths.
+type node struct {
+	id, name, dir string
+	listen, route string
+	wrap          []string // command before the daemon's own, such as ip netns exec
+	*process
+	url string
+}
+
+// startCluster starts n daemons on loopback. The first one founds the cluster, all join each other.
+func startCluster(t testing.TB, n int, args ...string) *cluster {
+	t.Helper()
+	ports := freePorts(t, 2*n)
+	c := &cluster{t: t, args: args}
+	for i := range n {
+		c.nodes = append(c.nodes, &node{
+			name: fmt.Sprint("n", i+1), dir: filepath.Join(t.TempDir(), fmt.Sprint("n", i+1)),
+			listen: fmt.Sprint("127.0.0.1:", ports[2*i]), route: fmt.Sprint("127.0.0.1:", ports[2*i+1]),
+		})
+	}
+	c.enroll()
+	for i := range c.nodes {
+		c.start(i)
+	}
+	return c
+}
+
+// freePorts are ports that nobody listened on a moment ago.
+func freePorts(t testing.TB, n int) []int {
+	t.Helper()
+	var ports []int
+	for range n {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
+	}
+	return ports
+}
+
+// enroll makes the directories of nodes that belong together.
+func (c *cluster) enroll() {
+	c.t.Helper()
+	must := func(err error) {
+		c.t.Helper()
+		if err != nil {
+			c.t.Fatal(err)
+		}
+	}
+	var membership conf.Membership
+	for i, n := range c.nodes {
+		id, err := conf.NodeID(n.dir)
+		must(err)
+		n.id = id
+		if i > 0 {
+			_, err := membership.Enter(n.dir, id)
+			must(err)
+			continue
+		}
+		auth, err := conf.OpenAuth(n.dir)
+		must(err)
+		must(auth.EnsureZone(conf.DefaultZone))
+		identity, err := conf.CreateIdentity(n.dir, "oclocks", id)
+		must(err)
+		membership, err = auth.Membership(identity.Authority(), map[string][]string{id: {n.route}})
+		must(err)
+	}
+}
+
+// start starts the i-th daemon, for the first time or again, and returns when it serves.
+func (c *cluster) start(i int) {
+	c.t.Helper()
+	c.launch(i)
+	c.nodes[i].serving()
+}
+
+// launch starts the i-th daemon.
+func (c *cluster) launch(i int) {
+	c.t.Helper()
+	n := c.nodes[i]
+	args := append(slices.Clone(n.wrap), command(c.t, "oclocks-daemon"), "--data", n.dir, "--node", n.name, "--listen", n.listen,
+		"--http", "off", "--log-format", "json", "--cluster-listen", n.route)
+	if i > 0 {
+		var others []string
+		for _, o := range c.nodes {
+			if o != n {
+				others = append(others, o.route)
+			}
+		}
+		args = append(args, "--join", strings.Join(others, ","))
+	}
+	args = append(args, c.args...)
+	n.process = start(c.t, exec.Command(args[0], args[1:]...), (*exec.Cmd).StderrPipe)
+}
+
+// serving waits until the daemon serves.
+func (n *node) serving() { n.url = n.line("msg", "serving")["url"].(string) }
+
+// kill is kill -9 of the i-th daemon.
+func (c *cluster) kill(i int) { c.nodes[i].kill() }
+
+// stop is an orderly stop of the i-th daemon.
+func (c *cluster) stop(i int) {
+	c.t.Helper()
+	c.nodes[i].signal(syscall.SIGTERM)
+	c.nodes[i].wait()
+}
+
+// plain is a NATS connection of the test's own to the i-th node, and only to it.
+func (c *cluster) plain(i int) *nats.Conn {
+	c.t.Helper()
+	nc, err := nats.Connect(c.nodes[i].url, nats.DontRandomize(), nats.IgnoreDiscoveredServers(),
+		nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.t.Cleanup(nc.Close)
+	return nc
+}
+
+// urls are the addresses of all nodes, beginning with the i-th.
+func (c *cluster) urls(i int) string {
+	var all []string
+	for k := range c.nodes {
+		all = append(all, "nats://"+c.nodes[(i+k)%len(c.nodes)].listen)
+	}
+	return strings.Join(all, ",")
+}
+
+// info asks the i-th node what it says to clients.
+func (c *cluster) info(i int) *subjects.Info {
+	c.t.Helper()
+	info, err := c.tryInfo(c.plain(i))
+	if err != nil {
+		c.t.Fatalf("info of node %d: %v", i+1, err)
+	}
+	return info
+}
+
+func (c *cluster) tryInfo(nc *nats.Conn) (*subjects.Info, error) {
+	msg, err := nc.Request("locks.info.anyone", nil, patience)
+	if err != nil {
+		return nil, err
+	}
+	var info subjects.Info
+	return &info, info.DecodeJSON(msg.Data)
+}
+
+// primary is the node that is primary of a name's bucket, as node i says.
+func (c *cluster) primary(i int, name string) int {
+	c.t.Helper()
+	info := c.info(i)
+	id := info.Map.Primary[subjects.BucketOf(name, info.Buckets)]
+	at := slices.IndexFunc(c.nodes, func(n *node) bool { return n.id == id })
+	if at < 0 {
+		c.t.Fatalf("%s has no primary: %q", name, id)
+	}
+	return at
+}
+
+// named is a name whose bucket the i-th node is primary of, beginning with a prefix.
+func (c *cluster) named(i int, prefix string) string {
+	c.t.Helper()
+	info := c.info(i)
+	for k := range 10_000 {
+		name := fmt.Sprint(prefix, k)
+		if info.Map.Primary[subjects.BucketOf(name, info.Buckets)] == c.nodes[i].id {
+			return name
+		}
+	}
+	c.t.Fatalf("node %d is primary of nothing: %v", i+1, info.Map.Primary)
+	return ""
+}
+
+// balanced waits until every node is primary of something.
+func (c *cluster) balanced() {
+	c.t.Helper()
+	nc := c.plain(0)
+	deadline := time.Now().Add(2 * patience)
+	for {
+		info, err := c.tryInfo(nc)
+		if err == nil {
+			have := make(map[string]int)
+			for _, id := range info.Map.Primary {
+				have[id]++
+			}
+			if delete(have, ""); len(have) == len(c.nodes) && spread(have) <= 1 {
+				return
+			}
+		}
+		if time.Now().After(deadline) {
+			text, _ := json.Marshal(info) //nolint:errchkjson // only shown
+			c.t.Fatalf("the buckets are not spread: %v %s", err, text)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+func spread(have map[string]int) int {
+	lo, hi := 1<<30, 0
+	for _, n := range have {
+		lo, hi = min(lo, n), max(hi, n)
+	}
+	return hi - lo
+}
