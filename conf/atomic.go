@@ -59,13 +59,18 @@ func syncDir(dir string) error {
 // keepOwner gives a file that root writes to whoever owns the one that it replaces, or else the directory: the daemon,
 // which runs as somebody else, must be able to read it.
 func keepOwner(f *os.File, path string) error {
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		path = filepath.Dir(path)
+	}
+	return ownAs(f, path)
+}
+
+// ownAs gives what root makes to whoever owns the model.
+func ownAs(f *os.File, model string) error {
 	if os.Geteuid() != 0 {
 		return nil
 	}
-	info, err := os.Stat(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		info, err = os.Stat(filepath.Dir(path))
-	}
+	info, err := os.Stat(model)
 	if err != nil {
 		return err
 	}
@@ -73,6 +78,25 @@ func keepOwner(f *os.File, path string) error {
 		return f.Chown(int(owner.Uid), int(owner.Gid))
 	}
 	return nil
+}
+
+// makeDir makes a directory and one in it, which belongs to whoever owns the first, for its owner only.
+func makeDir(outer, inner string) error {
+	if err := os.MkdirAll(outer, 0o700); err != nil {
+		return err
+	}
+	err := os.Mkdir(inner, 0o700)
+	switch {
+	case errors.Is(err, fs.ErrExist):
+		return nil
+	case err != nil:
+		return err
+	}
+	d, err := os.Open(inner)
+	if err != nil {
+		return err
+	}
+	return errors.Join(ownAs(d, outer), d.Close(), syncDir(outer))
 }
 
 // lockFile waits for the lock on a file, so that two processes do not replace it at the same time. The lock ends with

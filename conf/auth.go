@@ -41,6 +41,7 @@ type authState struct {
 	Operator string               `json:"operator"`
 	System   string               `json:"system"`
 	Nodes    string               `json:"nodes"`
+	Curve    string               `json:"curve,omitempty"` // see Auth.CurveKey
 	Secret   []byte               `json:"secret"`
 	Zones    map[string]*zoneKeys `json:"zones"`
 }
@@ -86,6 +87,9 @@ func newState() (*authState, error) {
 	}
 	var err error
 	if s.Operator, err = newSeed(nkeys.PrefixByteOperator); err != nil {
+		return nil, err
+	}
+	if s.Curve, err = newCurve(); err != nil {
 		return nil, err
 	}
 	if s.System, err = newSeed(nkeys.PrefixByteAccount); err != nil {

@@ -63,7 +63,8 @@ func (a *Auth) Reload() error {
 	if err != nil {
 		return err
 	}
-	if a.state != nil && (state.Operator != a.state.Operator || state.System != a.state.System || state.Nodes != a.state.Nodes) {
+	if a.state != nil && (state.Operator != a.state.Operator || state.System != a.state.System || state.Nodes != a.state.Nodes ||
+		a.state.Curve != "" && state.Curve != a.state.Curve) {
 		return fmt.Errorf("%s has another operator's keys than at the start: restart the daemon to use them", a.File())
 	}
 	a.state = state
@@ -144,6 +145,11 @@ func (s *authState) check() error {
 	}
 	if err := checkSeed(s.Operator, nkeys.PrefixByteOperator); err != nil {
 		return fmt.Errorf("operator: %w", err)
+	}
+	if s.Curve != "" {
+		if _, err := nkeys.FromCurveSeed([]byte(s.Curve)); err != nil {
+			return errors.New("curve: the key is not valid")
+		}
 	}
 	if s.Zones == nil {
 		s.Zones = map[string]*zoneKeys{}

@@ -12,6 +12,12 @@ var (
 	ErrExists = errors.New("exists already")
 	// ErrTooMany says that a limit on what is kept (users of a zone) is reached.
 	ErrTooMany = errors.New("too many")
+	// ErrToken says that what should be a join token is none.
+	ErrToken = errors.New("not a valid join token")
+	// ErrExpired says that a join token was valid once.
+	ErrExpired = errors.New("the join token expired")
+	// ErrForeign says that a data directory has keys that are not those of the cluster.
+	ErrForeign = errors.New("it has the keys of another cluster")
 	// ErrUnsafeFile says that a file with secrets can be read by others than its owner.
 	ErrUnsafeFile = errors.New("file can be read by others")
 )

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"sync"
 	"time"
@@ -54,7 +53,7 @@ func CreateIdentity(data, cluster, node string) (*Identity, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(tlsDir(data), 0o700); err != nil {
+	if err := makeDir(data, tlsDir(data)); err != nil {
 		return nil, fmt.Errorf("make the directory of the certificates: %w", err)
 	}
 	// If another process is faster, its authority is the authority.
