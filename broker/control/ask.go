@@ -45,7 +45,7 @@ func (c *Control) proposer() {
 				return
 			}
 		}
-		command := viewsCommand(batch)
+		command := viewsCommand(batch, 0)
 		_, result, err := c.arb.Propose(c.ctx, command)
 		if err != nil {
 			c.asksMu.Lock()
@@ -67,8 +67,9 @@ func (c *Control) proposer() {
 	}
 }
 
-func viewsCommand(batch []flow.Ask) []byte {
-	change := shared.ViewChange{Views: make([]shared.BucketView, len(batch))}
+// viewsCommand is a command for views; term is that of the leader who has planned them, 0 if a primary asks for them.
+func viewsCommand(batch []flow.Ask, term uint64) []byte {
+	change := shared.ViewChange{Term: term, Views: make([]shared.BucketView, len(batch))}
 	for i, q := range batch {
 		change.Views[i] = shared.BucketView{Bucket: q.Bucket, View: q.View}
 	}

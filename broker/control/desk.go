@@ -1,6 +1,7 @@
 package control
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 
@@ -210,6 +211,7 @@ func (d *desk) look(now int64) int64 {
 		d.nodes = state.Nodes
 		d.presence.Forget(func(id string) bool { return state.NodeByID(id) != nil || slices.Contains(d.connected, id) })
 		d.prefer()
+		d.checkSelf()
 	}
 	if d.c.cfg.Watch != nil && now-d.looked >= lookAround {
 		d.unrouted()
@@ -291,8 +293,22 @@ func same(a, b []shared.Node) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }
 
+// checkSelf notices that this node was removed, or that another process has been registered as this node.
+func (d *desk) checkSelf() {
+	id := d.c.identity() // before the state, which then has at least this registration
+	n := d.c.State().Node(id.Number)
+	switch {
+	case id.Number == 0:
+	case n == nil:
+		d.c.fail(ErrRemoved)
+	case n.Registered != id.Change:
+		d.c.fail(fmt.Errorf("%w: it has registered at change %d, this one had at %d", ErrDuplicate, n.Registered, id.Change))
+	}
+}
+
 // introduce shows the others that this node is there, so that a farewell of the process before does not count.
 func (d *desk) introduce() {
+	d.checkSelf()
 	own := d.c.cfg.Identifier
 	for _, n := range d.c.State().Nodes {
 		if n.ID != own {

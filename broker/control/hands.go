@@ -9,6 +9,7 @@ import (
 	"github.com/opencluster/oclocks/arbiter"
 	"github.com/opencluster/oclocks/arbiter/plan"
 	"github.com/opencluster/oclocks/broker/control/flow"
+	"github.com/opencluster/oclocks/conf/shared"
 )
 
 // stepWait is how long one change of the group may take until the planner is asked again.
@@ -59,6 +60,7 @@ func (r *reign) want(in *plan.Input, out *plan.Output) {
 // propose has the planner's views committed, one command at a time, and only in this term: the leases that they rely on
 // are this leader's. What fails is forgotten, since the planner asks again.
 func (r *reign) propose() {
+	r.announce()
 	for {
 		batch, ended := r.takeViews()
 		if len(batch) == 0 {
@@ -69,7 +71,7 @@ func (r *reign) propose() {
 				return
 			}
 		}
-		_, _, err := r.c.arb.ProposeIf(r.ctx, viewsCommand(batch), arbiter.Condition{Term: r.term, Ended: ended})
+		_, _, err := r.c.arb.ProposeIf(r.ctx, viewsCommand(batch, r.term), arbiter.Condition{Term: r.term, Ended: ended})
 		if err != nil && r.ctx.Err() == nil {
 			r.c.log.Debug("planned views are not committed", "views", len(batch), "error", err)
 		}
@@ -84,6 +86,15 @@ func (r *reign) propose() {
 		if errors.Is(err, arbiter.ErrBusy) && !r.c.pause(retryFirst) {
 			return
 		}
+	}
+}
+
+// announce tells the state of this term, so that it refuses what leaders before have planned. The arbiter's condition says the
+// same; this is for everybody to see.
+func (r *reign) announce() {
+	_, _, err := r.c.arb.ProposeIf(r.ctx, shared.Command{Lead: &shared.Lead{Term: r.term}}.Encode(), arbiter.Condition{Term: r.term})
+	if err != nil && r.ctx.Err() == nil {
+		r.c.log.Debug("the term is not told", "term", r.term, "error", err)
 	}
 }
 

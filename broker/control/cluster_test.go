@@ -1,0 +1,265 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/opencluster/oclocks/conf/shared"
+	"github.com/opencluster/oclocks/internal/boottime"
+)
+
+func within(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// eventually waits for a condition that nobody tells of.
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); !is(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("in vain: %s", what)
+		}
+	}
+}
+
+// leader waits until one of the nodes leads, and gives it and the others.
+func leader(t *testing.T, nodes ...*node) (*node, []*node) {
+	t.Helper()
+	var lead *node
+	eventually(t, "somebody leads", func() bool {
+		for _, n := range nodes {
+			if n.c.Status().Leading && n.c.reigning() != nil {
+				lead = n
+			}
+		}
+		return lead != nil
+	})
+	return lead, slices.DeleteFunc(slices.Clone(nodes), func(n *node) bool { return n == lead })
+}
+
+func TestThreeNodesBecomeACluster(t *testing.T) {
+	_, nodes := three(t)
+	for i, n := range nodes {
+		if n.number() != uint64(i+1) {
+			t.Errorf("node %d has number %d", i+1, n.number())
+		}
+		n.copies.until("a lease, with all three alive", func(c *copies) bool {
+			return c.live == 3 && c.lease.Until > boottime.Now() && c.lease.Under > 0
+		})
+	}
+	// Leases go on without anything else happening.
+	c := nodes[2].copies
+	c.mu.Lock()
+	grants, until := c.grants, c.lease.Until
+	c.mu.Unlock()
+	c.until("the lease is renewed", func(c *copies) bool { return c.grants >= grants+3 && c.lease.Until > until })
+
+	// The founder is the only voter until there are three; then all vote.
+	eventually(t, "all vote", func() bool { return len(nodes[0].c.arb.Status().Voters) == 3 })
+	list, err := nodes[1].c.Cluster(within(t))
+	if err != nil || len(list) != 3 {
+		t.Fatalf("%d statuses, %v", len(list), err)
+	}
+	for i, s := range list {
+		if s.Number != uint64(i+1) || s.Lease <= 0 || s.Leader == 0 || s.Change == 0 {
+			t.Errorf("status %+v", s)
+		}
+		if s.Change == list[0].Change && s.Digest != list[0].Digest {
+			t.Errorf("digest %x, and %x at the same change", s.Digest, list[0].Digest)
+		}
+	}
+}
+
+// TestAKilledNodeIsReplaced kills nodes without a word, a follower first and then the leader of five, and demands that the others get views in which it has
+// no part, and not before its lease has ended.
+func TestAKilledNodeIsReplaced(t *testing.T) {
+	k, nodes := three(t)
+	for _, what := range []string{"a follower", "the leader"} {
+		for len(nodes) < 3 {
+			nodes = append(nodes, k.join(k.config(7)))
+			k.complete(nodes...)
+		}
+		lead, others := leader(t, nodes...)
+		victim, rest := others[0], []*node{lead, others[1]}
+		if what == "the leader" {
+			victim, rest = lead, others
+		}
+		victim.copies.mu.Lock()
+		lease := victim.copies.lease.Until
+		victim.copies.mu.Unlock()
+		killed := boottime.Now()
+		victim.close()
+		number := victim.number()
+		for _, n := range rest {
+			n.copies.until("nothing belongs to "+what, func(c *copies) bool {
+				for _, v := range c.views {
+					if v.Primary().Node == number {
+						return false
+					}
+				}
+				return true
+			})
+		}
+		now := boottime.Now()
+		t.Logf("%s: killed to installed %v, its lease ended %v after the kill", what, time.Duration(now-killed), time.Duration(lease-killed))
+		if now < lease {
+			t.Errorf("%s: its buckets were taken %v before its lease ended", what, time.Duration(lease-now))
+		}
+		nodes = rest
+	}
+}
+
+func TestARestartedNodeIsWhoItWas(t *testing.T) {
+	k := newCluster(t)
+	first := k.config(1)
+	first.Found, first.Dir = k.found, t.TempDir()
+	a := k.join(first)
+	second := k.config(2)
+	second.Dir = t.TempDir()
+	b := k.join(second)
+	k.complete(a, b)
+
+	b.close()
+	b = k.join(second)
+	if b.number() != 2 || b.c.identity().Life != 1 {
+		t.Errorf("after a restart: %+v", b.c.identity())
+	}
+	k.complete(a, b)
+
+	b.close()
+	second.Fresh = true
+	b = k.join(second)
+	if b.number() != 2 || b.c.identity().Life != 2 {
+		t.Errorf("after a restart without its journal: %+v", b.c.identity())
+	}
+	k.complete(a, b)
+
+	// Both at once: the group comes up from what is on the disks, and nobody founds again.
+	second.Fresh = false
+	a.close()
+	b.close()
+	a, err := k.start(first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b, err = k.start(second); err != nil {
+		t.Fatal(err)
+	}
+	a.serve()
+	b.serve()
+	if a.number() != 1 || b.number() != 2 || b.c.identity().Life != 2 {
+		t.Errorf("after a restart of both: %+v and %+v", a.c.identity(), b.c.identity())
+	}
+	k.complete(a, b)
+}
+
+// TestALostStoreIsAnotherLife: without its store a node has another raft ID, and nothing that it had counts.
+func TestALostStoreIsAnotherLife(t *testing.T) {
+	k, nodes := three(t)
+	lead, others := leader(t, nodes...)
+	gone := others[0]
+	cfg, number := gone.cfg, gone.number()
+	gone.close()
+	cfg.Found = nil
+	back := k.join(cfg)
+	if id := back.c.identity(); id.Number != number || id.Life != 2 {
+		t.Errorf("came back as %+v, was number %d", id, number)
+	}
+	k.complete(lead, others[1], back)
+}
+
+func TestAFounderThatFindsAClusterJoinsIt(t *testing.T) {
+	k := newCluster(t)
+	first := k.config(1)
+	first.Found = k.found
+	a := k.join(first)
+	second := k.config(2)
+	second.Found = k.found
+	b := k.join(second)
+	k.complete(a, b)
+	if b.number() != 2 {
+		t.Errorf("it has number %d", b.number())
+	}
+}
+
+func TestADuplicateIdentifierIsRefused(t *testing.T) {
+	k, nodes := three(t)
+	cfg := nodes[1].cfg
+	if _, err := k.start(cfg); !errors.Is(err, ErrDuplicate) {
+		t.Fatalf("a second node with the same identifier: %v", err)
+	}
+	// If the two do not see each other at the start, the leader refuses the newcomer.
+	n := nodes[1]
+	n.c.mu.Lock()
+	for _, sub := range n.c.subs {
+		if sub.Subject == subjectHere(cfg.Identifier) {
+			if err := sub.Unsubscribe(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	n.c.mu.Unlock()
+	if err := n.conn.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	twin, err := k.start(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, _, err := twin.c.WaitRegistered(within(t)); !errors.Is(err, ErrDuplicate) {
+		t.Fatalf("the twin: %v", err)
+	}
+	select {
+	case <-n.c.Failed():
+		t.Errorf("the node that was there: %v", n.c.Err())
+	default:
+	}
+	if life := n.c.State().Node(n.number()).Life; life != 1 {
+		t.Errorf("life %d", life)
+	}
+}
+
+// TestANodeNoticesThatItWasReplaced: a node that was cut off while another one registered under its identifier must stop.
+func TestANodeNoticesThatItWasReplaced(t *testing.T) {
+	_, nodes := three(t)
+	lead, others := leader(t, nodes...)
+	me := others[0].c.State().Node(others[0].number())
+	command := shared.Command{Register: &shared.Register{ID: me.ID, Raft: me.Raft + 1, Name: me.Name}}.Encode()
+	if _, _, err := lead.c.arb.Propose(within(t), command); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-others[0].c.Failed():
+		if err := others[0].c.Err(); !errors.Is(err, ErrDuplicate) && !errors.Is(err, ErrRemoved) {
+			t.Error(err)
+		}
+	case <-time.After(patience):
+		t.Fatal("it goes on")
+	}
+}
+
+func TestARemovedNodeStops(t *testing.T) {
+	k, nodes := three(t)
+	lead, others := leader(t, nodes...)
+	gone := others[0]
+	result, err := lead.c.Change(within(t), shared.Command{Remove: &shared.Remove{Number: gone.number()}})
+	if err != nil || result.Err() != nil {
+		t.Fatal(err, result.Err())
+	}
+	select {
+	case <-gone.c.Failed():
+		if !errors.Is(gone.c.Err(), ErrRemoved) {
+			t.Error(gone.c.Err())
+		}
+	case <-time.After(patience):
+		t.Fatal("it goes on")
+	}
+	gone.close()
+	k.complete(lead, others[1])
+}
