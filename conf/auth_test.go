@@ -421,11 +421,11 @@ func TestPermissions(t *testing.T) {
 }
 
 const (
-	viewerPub = `locks.query.U locks.list.U locks.check.U locks.info.U locks.servers.U locks.ping.U locks.b.*.query.U locks.b.*.check.U `
+	viewerPub = `locks.query.U locks.list.U locks.check.U locks.info.U locks.servers.U locks.ping.U locks.cluster.U locks.b.*.query.U locks.b.*.check.U `
 	userPub   = `locks.acquire.U locks.release.U locks.renew.U locks.cancel.U locks.reclaim.U locks.session-open.U locks.session-close.U
 		locks.keep.U locks.keep.*.U locks.b.*.acquire.U locks.b.*.release.U locks.b.*.renew.U locks.b.*.cancel.U locks.b.*.reclaim.U locks.b.*.session-close.U `
 	adminPub      = `locks.force.U locks.b.*.force.U `
-	viewerUnnamed = `locks.query locks.list locks.check locks.info locks.servers locks.ping `
+	viewerUnnamed = `locks.query locks.list locks.check locks.info locks.servers locks.ping locks.cluster `
 	userUnnamed   = `locks.acquire locks.release locks.renew locks.cancel locks.reclaim locks.session-open locks.session-close `
 	common        = `$SYS.REQ.USER.INFO $SRV.PING $SRV.PING.oclocks $SRV.PING.oclocks.* $SRV.INFO $SRV.INFO.oclocks $SRV.INFO.oclocks.*
 		$SRV.STATS $SRV.STATS.oclocks $SRV.STATS.oclocks.*`

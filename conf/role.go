@@ -13,7 +13,7 @@ type Role string
 
 // The roles.
 const (
-	RoleViewer Role = "viewer" // looks: query, list, check, info, servers, ping
+	RoleViewer Role = "viewer" // looks: query, list, check, info, servers, ping, cluster
 	RoleUser   Role = "user"   // and takes locks: acquire, release, renew, cancel, reclaim, sessions
 	RoleAdmin  Role = "admin"  // and takes them away: force
 )
@@ -24,6 +24,7 @@ func Roles() []Role { return []Role{RoleViewer, RoleUser, RoleAdmin} }
 var (
 	viewerOps = []subjects.Op{
 		subjects.OpQuery, subjects.OpList, subjects.OpCheck, subjects.OpInfo, subjects.OpServers, subjects.OpPing,
+		subjects.OpCluster,
 	}
 	userOps = []subjects.Op{
 		subjects.OpAcquire, subjects.OpRelease, subjects.OpRenew, subjects.OpCancel, subjects.OpReclaim,

@@ -164,6 +164,8 @@ func (d *decoder) set(f field, v value) {
 		d.setDuration(v)
 	case fieldKey:
 		d.setKey(v)
+	case fieldBuckets:
+		d.setBuckets(v)
 	case fieldSlots, fieldTake, fieldLimit, fieldToken, fieldDone, fieldCID, fieldBeat, fieldEpoch:
 		d.setNumber(v)
 	default:

@@ -66,6 +66,9 @@ func TestDecodeFields(t *testing.T) {
 		{``, Request{Op: OpInfo}},
 		{`{"location":"eu"}`, Request{Op: OpServers, Location: "eu"}},
 		{`{"node":"N1"}`, Request{Op: OpPing, Node: "N1"}},
+		{`{}`, Request{Op: OpCluster}},
+		{`{"buckets":"7"}`, Request{Op: OpCluster, Has: HasBuckets, FirstBucket: 7, LastBucket: 7}},
+		{`{"buckets":"16-31"}`, Request{Op: OpCluster, Has: HasBuckets, FirstBucket: 16, LastBucket: 31}},
 	}
 	for _, test := range tests {
 		got := decodeOf(t, test.want.Op, test.body)

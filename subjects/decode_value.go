@@ -58,6 +58,26 @@ func shorten(text []byte) string {
 	return strconv.Quote(string(text))
 }
 
+// setBuckets decodes one bucket or a range of them: "7", "16-31".
+func (d *decoder) setBuckets(v value) {
+	text := d.text(v, 1, 2*maxDigits+1)
+	first, last, ranged := strings.Cut(text, "-")
+	if !ranged {
+		last = first
+	}
+	from, okFrom := parseBucket(first)
+	to, okTo := parseBucket(last)
+	if !okFrom || !okTo || from > to || to-from >= MaxBucketRange {
+		d.expected(v, fmt.Sprintf(`a bucket or a range of at most %d, such as "7" or "16-31"`, MaxBucketRange))
+		return
+	}
+	d.r.FirstBucket, d.r.LastBucket = from, to
+	d.r.Has |= HasBuckets
+}
+
+// maxDigits is how long a bucket's number can be.
+const maxDigits = 10
+
 func (d *decoder) bool(v value) bool {
 	b, ok := v.bool()
 	if !ok {

@@ -1,5 +1,7 @@
 package subjects
 
+import "strconv"
+
 // AppendJSON appends the request's body to dst: the fields that its operation knows and that are set. It is for clients;
 // nothing is checked, so a request that is not valid becomes a body that is refused.
 func (r *Request) AppendJSON(dst []byte) []byte {
@@ -40,8 +42,21 @@ func (r *Request) AppendJSON(dst []byte) []byte {
 		dst = optText(dst, "location", r.Location)
 	case OpPing:
 		dst = optText(dst, "node", r.Node)
+	case OpCluster:
+		dst = r.appendBuckets(dst)
 	}
 	return append(dst, '}')
+}
+
+func (r *Request) appendBuckets(dst []byte) []byte {
+	if r.Has&HasBuckets == 0 {
+		return dst
+	}
+	text := strconv.FormatUint(uint64(r.FirstBucket), 10)
+	if r.LastBucket != r.FirstBucket {
+		text += "-" + strconv.FormatUint(uint64(r.LastBucket), 10)
+	}
+	return appendText(dst, "buckets", text)
 }
 
 func (r *Request) appendAcquire(dst []byte) []byte {

@@ -47,6 +47,7 @@ const (
 	fieldReceipt
 	fieldEpoch
 	fieldUser
+	fieldBuckets
 	fieldCount
 )
 
@@ -54,7 +55,7 @@ var fieldNames = [fieldCount]string{
 	"", "name", "name64", "session", "request", "done", "require", "mode", "kind", "drain", "acks", "slots", "take",
 	"enqueue", "recall", "now", "ttl", "grace", "wait", "quiet", "older_than", "key", "token", "holder", "data",
 	"outcome", "reason", "prefix", "prefix64", "after", "state", "limit", "secret", "location", "server", "cid", "node",
-	"beat", "receipt", "epoch", "user",
+	"beat", "receipt", "epoch", "user", "buckets",
 }
 
 // String is the field's name in JSON.
@@ -97,6 +98,7 @@ var opFields = [opCount]fieldSet{
 	OpInfo:         commonFields,
 	OpServers:      commonFields | setOf(fieldLocation),
 	OpPing:         commonFields | setOf(fieldNode),
+	OpCluster:      commonFields | setOf(fieldBuckets),
 }
 
 // fieldsOfLength are the fields by the length of their names, which makes finding one quicker than in a map.

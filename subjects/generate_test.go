@@ -268,6 +268,12 @@ func genRequest(t *rapid.T, op Op) Request {
 		r.Location = text(t)
 	case OpPing:
 		r.Node = token(t)
+	case OpCluster:
+		if flip(t) {
+			r.FirstBucket = rapid.Uint32Range(0, 1<<32-MaxBucketRange).Draw(t, "first bucket")
+			r.LastBucket = r.FirstBucket + rapid.Uint32Range(0, MaxBucketRange-1).Draw(t, "more buckets")
+			r.Has |= HasBuckets
+		}
 	}
 	return r
 }

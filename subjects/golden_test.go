@@ -75,6 +75,19 @@ var golden = []struct {
 		{Node: "N2", Status: "stopping"}}},
 		`{"servers":[{"node":"N1","name":"one","urls":["nats://a:4222"],"location":"eu","status":"up"},` +
 			`{"node":"N2","name":"","urls":[],"location":"","status":"stopping"}]}`},
+	{&Cluster{Cluster: "C", Change: 9, Mode: "degraded", Quorum: ClusterQuorum{Have: 1, Need: 2}, Leader: 1, Total: 4,
+		Nodes: []ClusterNode{{Number: 1, Node: "N1", Name: "one", Location: "eu", Priority: 5, Status: "up", Answered: true, Leader: true,
+			Voter: true, Change: 9, Digest: "00000000000000ab", Lease: "612ms", Away: []uint64{2}, Primaries: 4, Copies: 4, Degraded: 4},
+			{Number: 2, Node: "N2", Name: "two", Priority: 15, Status: "away"}},
+		Buckets: []ClusterBucket{{Bucket: 3, Primary: 1, Epoch: 7, Chain: []uint64{1, 2}, InSync: 1, Acting: true, Degraded: true, Confirmed: 12,
+			Copies: []ClusterCopy{{Node: 1, Role: "primary", Epoch: 7, History: "equal"}}, Problem: "one copy"}}, More: 3},
+		`{"cluster":"C","change":9,"mode":"degraded","quorum":{"have":1,"need":2},"leader":1,"total":4,"nodes":[{"number":1,"node":"N1",` +
+			`"name":"one","location":"eu","priority":5,"status":"up","answered":true,"leader":true,"voter":true,"change":9,` +
+			`"digest":"00000000000000ab","lease":"612ms","away":[2],"primaries":4,"copies":4,"degraded":4,"recovery":0,"lag":0},` +
+			`{"number":2,"node":"N2","name":"two","priority":15,"status":"away","answered":false,"primaries":0,"copies":0,"degraded":0,` +
+			`"recovery":0,"lag":0}],"buckets":[{"bucket":3,"primary":1,"epoch":7,"chain":[1,2],"in_sync":1,"acting":true,"degraded":true,` +
+			`"recovery":false,"confirmed":12,"copies":[{"node":1,"role":"primary","epoch":7,"lag":0,"history":"equal"}],` +
+			`"problem":"one copy"}],"more":3}`},
 	{&Pong{Node: "N1", Now: testTime}, `{"node":"N1","now":"2026-09-21T14:13:20.123Z"}`},
 
 	// "a body {"error":{"code":409,"reason":"held","message":"…", …}}"; 409: "holder, since, queue"

@@ -21,12 +21,13 @@ const (
 	OpInfo
 	OpServers
 	OpPing
+	OpCluster
 	opCount
 )
 
 var opNames = [opCount]string{
 	"", "acquire", "release", "renew", "cancel", "query", "list", "force", "check", "reclaim",
-	"session-open", "session-close", "keep", "info", "servers", "ping",
+	"session-open", "session-close", "keep", "info", "servers", "ping", "cluster",
 }
 
 // String is the operation's token in a subject, or "" for an Op that does not exist.

@@ -110,6 +110,12 @@ func TestDecodeRefuses(t *testing.T) {
 		{OpSessionOpen, `{"name":"` + long[:257] + `"}`, "400 bad_request name", "send 256 at most"},
 		{OpSessionOpen, `{"secret":""}`, "400 bad_request secret", "is empty"},
 		{OpPing, `{"node":"a.b"}`, "400 bad_request node", "identifier"},
+		{OpCluster, `{"buckets":7}`, "400 bad_request buckets", "buckets"},
+		{OpCluster, `{"buckets":"x"}`, "400 bad_request buckets", "16-31"},
+		{OpCluster, `{"buckets":"-"}`, "400 bad_request buckets", "16-31"},
+		{OpCluster, `{"buckets":"31-16"}`, "400 bad_request buckets", "16-31"},
+		{OpCluster, `{"buckets":"0-1024"}`, "400 bad_request buckets", "1024"},
+		{OpCluster, `{"buckets":"0-4294967296"}`, "400 bad_request buckets", "16-31"},
 		{OpSessionOpen, `{"server":"N"}`, "400 bad_request server", "send both or none"},
 		{OpSessionOpen, `{"cid":5}`, "400 bad_request server", "send both or none"},
 

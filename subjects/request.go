@@ -5,21 +5,22 @@ import "time"
 // Limits on what one request may carry. A request beyond one of them is refused with 413 too_large or 400 and changes
 // nothing.
 const (
-	MaxName      = 4096      // bytes of a lock's name; at least 1
-	MaxData      = 16 << 10  // bytes of `data`, as JSON text
-	MaxBody      = 64 << 10  // bytes of a whole request body
-	MaxRequestID = 64        // characters of `request` outside a session
-	MaxHolder    = 256       // bytes of `holder` and of a client's `name`
-	MaxText      = 1024      // bytes of `reason` and `outcome`
-	MaxLocation  = 256       // bytes of `location`
-	MaxSlots     = 1_000_000 // `slots` and `take`, at least 1
-	MaxWait      = 24 * time.Hour
-	MaxQuiet     = time.Hour
-	MaxTTL       = 366 * 24 * time.Hour // `ttl` of a hold; 0s is for ever
-	MaxListLimit = 1000                 // `limit` of list; the default is DefaultListLimit
-	MaxOpaque    = 1024                 // bytes of `session`, `secret`, `receipt`, `server`, `node` and `user`
-	MaxAfter     = 8192                 // bytes of `after`, which may have a whole name in it
-	MaxToken     = 1<<53 - 1            // fencing tokens stay exact in JSON numbers
+	MaxName        = 4096      // bytes of a lock's name; at least 1
+	MaxData        = 16 << 10  // bytes of `data`, as JSON text
+	MaxBody        = 64 << 10  // bytes of a whole request body
+	MaxRequestID   = 64        // characters of `request` outside a session
+	MaxHolder      = 256       // bytes of `holder` and of a client's `name`
+	MaxText        = 1024      // bytes of `reason` and `outcome`
+	MaxLocation    = 256       // bytes of `location`
+	MaxSlots       = 1_000_000 // `slots` and `take`, at least 1
+	MaxWait        = 24 * time.Hour
+	MaxQuiet       = time.Hour
+	MaxTTL         = 366 * 24 * time.Hour // `ttl` of a hold; 0s is for ever
+	MaxListLimit   = 1000                 // `limit` of list; the default is DefaultListLimit
+	MaxOpaque      = 1024                 // bytes of `session`, `secret`, `receipt`, `server`, `node` and `user`
+	MaxAfter       = 8192                 // bytes of `after`, which may have a whole name in it
+	MaxBucketRange = 1024                 // buckets that one request for the state of the cluster names
+	MaxToken       = 1<<53 - 1            // fencing tokens stay exact in JSON numbers
 
 	DefaultListLimit = 100 // records on a page of list if the request names no limit
 )
@@ -88,6 +89,7 @@ const (
 	HasRequest // the request carried an idempotency id
 	HasPrefix
 	HasWait
+	HasBuckets
 )
 
 // Request is a decoded request of any operation; each operation uses the fields that the protocol gives it and ignores
@@ -140,4 +142,8 @@ type Request struct {
 	Receipt  string
 	Epoch    uint64 // reclaim
 	User     string // reclaim
+
+	// FirstBucket and LastBucket are the buckets that a request for the state of the cluster is about, with HasBuckets; at
+	// most MaxBucketRange of them.
+	FirstBucket, LastBucket uint32
 }

@@ -231,7 +231,8 @@ func roleHint(err error) string {
 		switch op.op {
 		case subjects.OpForce:
 			role = "admin"
-		case subjects.OpQuery, subjects.OpList, subjects.OpCheck, subjects.OpInfo, subjects.OpServers, subjects.OpPing:
+		case subjects.OpQuery, subjects.OpList, subjects.OpCheck, subjects.OpInfo, subjects.OpServers, subjects.OpPing,
+			subjects.OpCluster:
 			role = "viewer"
 		}
 	}
