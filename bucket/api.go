@@ -20,6 +20,7 @@ const (
 	Request    InputKind = iota // a client's request: acquire, release, renew, cancel, query, force, check, session-close, reclaim
 	Disconnect                  // the connection Conn was closed from the client's side
 	Tick                        // time has passed: carry out one due timer
+	Split                       // the number of buckets is doubled to Input.Buckets; another number is ignored
 	Stop                        // the daemon stops: waiters leave with 503 stopping; those with a session stay if KeepSessions
 )
 
@@ -49,6 +50,7 @@ type Input struct {
 	Key          uint64 // Request: fresh random unlock key, used if a hold is granted to this request; never 0
 	Conn         Conn   // Disconnect
 	KeepSessions bool   // Stop
+	Buckets      uint32 // Split
 
 	// The zone is at its quota, by the edge's counters over all buckets: what would add one is refused with 429.
 	HoldsFull, WaitersFull, SessionsFull bool
@@ -81,6 +83,7 @@ type Output struct {
 	Seq     uint64 // the sequence number of the newest change of the table, this one's if there is one
 	Zone    string // the zone that the change is about; "" if none or all (Promote, Stop)
 	Effects []Effect
+	Other   *Table // the change has split the table: what the other bucket begins with, a replica at sequence number 0
 }
 
 // Limits bound what a table may grow to; zero fields get the default that ARCHITECTURE.md names.

@@ -64,8 +64,11 @@ func (t *Table) aboutZone() {
 
 // apply carries out one op at the cursor; false if it does not fit what the table has.
 func (t *Table) apply(o *op) bool {
-	if o.code == opTerm {
+	switch o.code {
+	case opTerm:
 		return t.applyTerm(o)
+	case opSplit:
+		return t.applySplit(o)
 	}
 	if t.at.zone == nil {
 		return false

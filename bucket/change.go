@@ -29,6 +29,7 @@ const (
 	opAnswer                         // a request is answered, remembered, or both
 	opPlace                          // an enqueued waiter is next
 	opRecall                         // holders are told that somebody waits
+	opSplit                          // half of the names go to another bucket
 	opLimit
 )
 
@@ -126,6 +127,8 @@ func (o *op) moreFields(c *coder) {
 		num(c, &o.token, subjects.MaxToken)
 	case opPlace:
 		num(c, &o.ticket, anyUint)
+	case opSplit:
+		num(c, &o.number, maxBuckets)
 	case opAnswer:
 		c.text(&o.session, maxSessionID)
 		c.text(&o.user, maxUser)
@@ -143,6 +146,7 @@ const (
 	maxUser      = subjects.MaxOpaque
 	maxSessionID = 64
 	maxReply     = 4 << 10
+	maxBuckets   = 1 << 31
 )
 
 func (w *want) fields(c *coder) {

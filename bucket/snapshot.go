@@ -34,6 +34,7 @@ func (t *Table) headFields(c *coder) {
 	if version != snapshotVersion {
 		c.fail()
 	}
+	num(c, &t.buckets, maxBuckets)
 	num(c, &t.seq, anyUint)
 	num(c, &t.epoch, anyUint)
 	num(c, &t.term, maxTerm)

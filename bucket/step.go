@@ -26,6 +26,8 @@ func (t *Table) Step(now Now, in *Input, out *Output) {
 		t.tick()
 	case in.Kind == Stop:
 		t.stop(in)
+	case in.Kind == Split:
+		t.split(in)
 	}
 	if t.broken != nil && t.change.open {
 		// What was done so far must not be seen from outside.
@@ -57,7 +59,7 @@ func (t *Table) begin(now Now, out *Output) {
 	now.Wall = min(max(now.Wall, 0), maxWall)
 	now.Boot = max(now.Boot, t.now.Boot)
 	t.now, t.out, t.at, t.change = now, out, cursor{}, progress{}
-	out.Change, out.Zone = out.Change[:0], ""
+	out.Change, out.Zone, out.Other = out.Change[:0], "", nil
 }
 
 // finish closes the change.
@@ -81,7 +83,7 @@ func (t *Table) do(o *op) {
 			t.introduce(t.change.by)
 		}
 	}
-	if o.code != opTerm {
+	if o.code != opTerm && o.code != opSplit {
 		t.locate(o.code)
 	}
 	t.write(o)

@@ -36,6 +36,7 @@ const (
 // Table is the lock table of one bucket. It is not safe for concurrent use. Make it with New.
 type Table struct {
 	cfg      Config
+	buckets  uint32 // how many there are
 	seq      uint64
 	epoch    uint64
 	term     uint32
@@ -89,7 +90,7 @@ func New(cfg Config) *Table {
 	if cfg.Hash == nil {
 		cfg.Hash = xxhash.Sum64String
 	}
-	t := &Table{cfg: cfg, byName: make(map[string]*zone), settings: make(map[string]ZoneSettings)}
+	t := &Table{cfg: cfg, buckets: cfg.Buckets, byName: make(map[string]*zone), settings: make(map[string]ZoneSettings)}
 	t.locks.bits, t.holds.bits = 10, 10
 	t.waiters.bits, t.sessions.bits, t.entries.bits = 6, 6, 6
 	t.wheel.node, t.wheel.at = t.timerNode, t.timerAt
