@@ -27,11 +27,12 @@ func TestTrustNeverOutlivesTheHold(t *testing.T) {
 func simulate(t *rapid.T) {
 	draw := func(n int) int { return rapid.IntRange(0, n-1).Draw(t, "n") }
 	w := newWorld(draw, t.Logf, 0.9, 1, 1.1)
+	w.totals = draw(4) == 0
 	w.checks = func() { w.checkTrust(t) }
 	w.trouble = true
 	for range rapid.IntRange(1, 60).Draw(t, "steps") {
 		c := w.clients[draw(len(w.clients))]
-		w.act(t, c, draw(16))
+		w.act(t, c, draw(20))
 		w.run(w.now + int64(draw(int(simLease/2))))
 	}
 	w.calmDown(t)
@@ -60,11 +61,15 @@ func (w *world) act(t *rapid.T, c *simClient, what int) {
 	case what == 11:
 		c.paused = max(c.paused, w.now+int64(w.draw(int(2*simLease))))
 	case what == 12:
-		w.promote()
+		w.handOver(w.draw(simBuckets))
 	case what == 13:
 		w.refuse = w.now + int64(w.draw(int(simLease)))
 	case what == 14:
 		w.force(simNames[w.draw(len(simNames))])
+	case what == 15:
+		w.kill(w.nodes[w.draw(len(w.nodes))])
+	case what == 16:
+		w.freeze(w.nodes[w.draw(len(w.nodes))])
 	}
 	c.carryOut()
 }
@@ -92,9 +97,9 @@ func (w *world) force(name string) {
 	for token := range w.holders(name) {
 		best = max(best, token)
 	}
-	if best != 0 {
+	if b := int(subjects.BucketOf(name, simBuckets)); best != 0 && w.buckets[b].primary != nil {
 		req := &subjects.Request{Op: subjects.OpForce, Name: name, Token: best}
-		w.step(int(subjects.BucketOf(name, simBuckets)), &bucket.Input{Zone: simZone, User: "admin", Req: req})
+		w.step(b, &bucket.Input{Zone: simZone, User: "admin", Req: req})
 	}
 }
 
@@ -126,7 +131,7 @@ func (w *world) checkTrust(t *rapid.T) {
 // calmDown repairs everything, gives everything up, and looks for what is left.
 func (w *world) calmDown(t *rapid.T) {
 	w.trouble, w.refuse = false, 0
-	w.run(w.now + 3*simLease) // what is late arrives, pauses end, connections come back
+	w.run(w.now + 4*simLease) // what is late arrives, pauses end, nodes and connections come back
 	for _, c := range w.clients {
 		c.m.KeepSession(c.clock()) // so that nothing ends because its session does
 		for _, call := range c.calls {

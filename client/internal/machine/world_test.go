@@ -11,8 +11,9 @@ import (
 	"github.com/opencluster/oclocks/subjects"
 )
 
-// world is one broker (real lock tables behind a small edge) and some clients' machines, on virtual time, with a network
-// that delays, loses and repeats messages and connections that break.
+// world is a cluster of brokers (real lock tables behind a small edge) and some clients' machines, on virtual time, with a
+// network that delays, loses and repeats messages, connections that break, nodes that die or stand still, and buckets that
+// move. Replication is perfect: there is one table for each bucket, and a take-over promotes it.
 type world struct {
 	now     int64 // of the broker
 	seq     uint64
@@ -25,6 +26,10 @@ type world struct {
 	opened  map[string]bucket.Session // by token
 	secrets map[string]string         // secret -> session id
 	clients []*simClient
+	nodes   []*simNode
+	buckets []simBucket
+	totals  bool // keep-alives are answered with the node's total alone
+	change  uint64
 	trouble bool  // the network misbehaves
 	refuse  int64 // until then nobody listens
 	checks  func()
@@ -44,6 +49,7 @@ type simClient struct {
 	calls  []*Call
 	holds  []*Hold
 	events string
+	node   *simNode // that it is connected to
 }
 
 type event struct {
@@ -68,19 +74,23 @@ func (q *eventQueue) Pop() any {
 }
 
 const (
-	simBuckets = 2
+	simBuckets = 4
 	simLease   = int64(time.Second)
 	simZone    = "z"
 )
 
 func newWorld(draw func(int) int, logf func(string, ...any), rates ...float64) *world {
 	w := &world{now: int64(time.Hour), draw: draw, logf: logf, opened: map[string]bucket.Session{}, secrets: map[string]string{}}
+	for i := range 3 {
+		w.nodes = append(w.nodes, &simNode{name: "n" + strconv.Itoa(i), up: true})
+	}
 	for b := range uint32(simBuckets) {
 		w.tables = append(w.tables, bucket.New(bucket.Config{Bucket: b, Buckets: simBuckets}))
+		w.buckets = append(w.buckets, simBucket{})
+		w.promote(int(b), w.nodes[int(b)%len(w.nodes)])
 	}
-	w.promote()
 	for i, rate := range rates {
-		c := &simClient{w: w, user: "u" + strconv.Itoa(i), rate: rate, up: true, epoch: 1}
+		c := &simClient{w: w, user: "u" + strconv.Itoa(i), rate: rate, up: true, epoch: 1, node: w.nodes[i%len(w.nodes)]}
 		c.m = New(Config{
 			User: c.user, Buckets: simBuckets, Timeout: time.Duration(simLease / 5), Lease: time.Duration(simLease),
 			FirstBeat: uint64(i) << 20, Seed: uint64(i), MaxCalls: 1000, Conn: c.conn(),
@@ -110,8 +120,10 @@ func (w *world) run(until int64) {
 		if len(w.queue) > 0 {
 			at = min(at, w.queue[0].at)
 		}
-		for _, t := range w.tables {
-			at = min(at, max(t.Next(), w.now))
+		for b, t := range w.tables {
+			if w.buckets[b].primary != nil {
+				at = min(at, max(t.Next(), w.now))
+			}
 		}
 		for _, c := range w.clients {
 			at = min(at, max(c.due(), w.now))
@@ -138,54 +150,51 @@ func (w *world) run(until int64) {
 
 // tick lets the tables do what is due.
 func (w *world) tick() {
-	var out bucket.Output
-	for _, t := range w.tables {
-		for t.Next() <= w.now {
+	for b, t := range w.tables {
+		var out bucket.Output
+		for w.buckets[b].primary != nil && t.Next() <= w.now {
 			t.Step(w.wall(), &bucket.Input{Kind: bucket.Tick}, &out)
 		}
+		w.perform(b, out.Effects)
 	}
-	w.perform(out.Effects)
 }
 
 func (w *world) wall() bucket.Now { return bucket.Now{Boot: w.now, Wall: w.now / 1e6} }
 
-// promote makes the tables primary anew: all leases start in full.
-func (w *world) promote() {
-	w.term++
-	for _, t := range w.tables {
-		var out bucket.Output
-		if err := t.Promote(w.wall(), bucket.Term{Epoch: uint64(w.term), Term: w.term}, 0, &out); err != nil {
-			panic(err)
-		}
-		w.perform(out.Effects)
-	}
-}
-
-// perform publishes what the tables want to be seen.
-func (w *world) perform(effects []bucket.Effect) {
+// perform publishes what a bucket's table wants to be seen.
+func (w *world) perform(b int, effects []bucket.Effect) {
+	at := &w.buckets[b]
 	for _, e := range effects {
 		switch e.Kind {
 		case bucket.Reply:
-			w.reply(e.To, e.Body)
+			if g, ok := e.Body.(*subjects.Grant); ok {
+				told := *g
+				told.Node = at.primary.name
+				e.Body = &told
+			}
+			at.replied = append(at.replied[max(0, len(at.replied)-7):], e)
+			w.replyFrom(at.primary, e.To, e.Body)
 		case bucket.NotifyOwner:
 			event := *e.Body.(*subjects.SessionEvent)
 			for _, c := range w.clients {
 				if c.user == e.User && strings.HasSuffix(c.events, e.SessionID) {
-					c.deliver(func(now int64) { c.m.Event(now, &event) })
+					c.deliver(at.primary, func(now int64) { c.m.Event(now, &event) })
 				}
 			}
 		}
 	}
 }
 
-// reply publishes an answer; the reply subject is <user>.<token>.
-func (w *world) reply(to string, body subjects.Body) {
+// reply publishes an answer of any node; the reply subject is <user>.<token>.
+func (w *world) reply(to string, body subjects.Body) { w.replyFrom(nil, to, body) }
+
+func (w *world) replyFrom(n *simNode, to string, body subjects.Body) {
 	user, token, _ := strings.Cut(to, ".")
 	data := body.AppendJSON(nil)
 	w.logf("%v %s is answered %s", time.Duration(w.now), to, data)
 	for _, c := range w.clients {
 		if c.user == user {
-			c.deliver(func(now int64) { c.receive(now, token, data) })
+			c.deliver(n, func(now int64) { c.receive(now, token, data) })
 		}
 	}
 }
@@ -205,16 +214,23 @@ func (c *simClient) conn() Conn {
 	return Conn{Server: "s", CID: uint64(1+c.epoch)*100 + uint64(c.user[1])}
 }
 
-// deliver brings something from the broker, if the connection lives until then. Messages keep their order.
-func (c *simClient) deliver(do func(now int64)) {
+// deliver brings something from a node, if the connection lives until then. Messages of one connection keep their order.
+// If the node has died meanwhile it may have sent it before or not.
+func (c *simClient) deliver(from *simNode, do func(now int64)) {
 	if c.w.trouble && c.w.draw(20) == 0 {
 		return
 	}
-	epoch := c.epoch
+	epoch, life := c.epoch, 0
+	if from != nil {
+		life = from.life
+	}
 	at := max(c.w.now+c.w.delay(), c.last)
 	c.last = at
 	c.w.after(at-c.w.now, func() {
 		c.wake(func() {
+			if from != nil && from.life != life && c.w.draw(2) == 0 {
+				return
+			}
 			if c.up && c.epoch == epoch {
 				do(c.clock())
 				c.carryOut()
@@ -232,12 +248,19 @@ func (c *simClient) wake(do func()) {
 	do()
 }
 
-// receive is what package client does with a reply.
-func (c *simClient) receive(now int64, token string, data []byte) {
+// replyID is the number in the last token of a reply subject.
+func replyID(reply string) uint64 {
+	_, token, _ := strings.Cut(reply, ".")
 	id, err := strconv.ParseUint(token[1:], 36, 64)
 	if err != nil {
 		panic(err)
 	}
+	return id
+}
+
+// receive is what package client does with a reply.
+func (c *simClient) receive(now int64, token string, data []byte) {
+	id := replyID("." + token)
 	refusal, _ := subjects.DecodeRefusal(data)
 	switch {
 	case token[0] == 'c':
@@ -278,10 +301,16 @@ func (c *simClient) send(a Action) {
 		return
 	}
 	body := append([]byte(nil), a.Body...)
-	at := c.w.now + c.w.delay()
-	c.w.after(at-c.w.now, func() { c.w.receive(c, a.Subject, c.user+"."+a.Reply, body) })
+	via, life := c.node, c.node.life
+	arrive := func() {
+		if via.up && via.life == life {
+			c.w.receive(c, a.Subject, c.user+"."+a.Reply, body)
+		}
+	}
+	d := c.w.delay()
+	c.w.after(d, arrive)
 	if c.w.trouble && c.w.draw(20) == 0 {
-		c.w.after(at-c.w.now+c.w.delay(), func() { c.w.receive(c, a.Subject, c.user+"."+a.Reply, body) })
+		c.w.after(d+c.w.delay(), arrive)
 	}
 }
 
@@ -313,15 +342,13 @@ func (w *world) receive(c *simClient, subject, reply string, body []byte) {
 	case addr.Op == subjects.OpSessionOpen:
 		w.reply(reply, w.openSession(addr.User, &req))
 	case addr.Op == subjects.OpKeep:
-		w.reply(reply, w.keep(in.Session, req.Beat))
+		w.keepAlive(c, addr.Node, reply, in.Session, req.Beat)
 	case addr.Op == subjects.OpSessionClose:
-		for b := range w.tables {
-			in.Reply = ""
-			w.step(b, &in)
-		}
-		w.reply(reply, &subjects.SessionClosed{})
+		w.closeSession(&in)
+	case addr.Op == subjects.OpInfo:
+		w.reply(reply, &subjects.Info{Buckets: simBuckets, Map: *w.bucketMap()})
 	case addr.Op.OnName():
-		w.step(int(subjects.BucketOf(req.Name, simBuckets)), &in)
+		w.route(c, int(subjects.BucketOf(req.Name, simBuckets)), &in)
 	default:
 		panic("unexpected " + subject)
 	}
@@ -335,7 +362,7 @@ func (w *world) step(b int, in *bucket.Input) {
 	if err := w.tables[b].Err(); err != nil {
 		panic(err)
 	}
-	w.perform(out.Effects)
+	w.perform(b, out.Effects)
 }
 
 func (w *world) openSession(user string, req *subjects.Request) *subjects.Opened {
@@ -355,22 +382,6 @@ func (w *world) openSession(user string, req *subjects.Request) *subjects.Opened
 	}
 }
 
-func (w *world) keep(s bucket.Session, beat uint64) subjects.Body {
-	k := subjects.Kept{Node: "n", Beat: beat, Lease: s.Lease, Buckets: []subjects.KeptBucket{}}
-	for b, t := range w.tables {
-		count, hash, _, refusal := t.Keep(w.wall(), simZone, s, beat)
-		if refusal != nil {
-			return refusal
-		}
-		k.Count += count
-		k.Hash ^= hash
-		if count > 0 {
-			k.Buckets = append(k.Buckets, subjects.KeptBucket{Bucket: uint32(b), Epoch: t.Term().Epoch, Count: count, Hash: hash})
-		}
-	}
-	return &k
-}
-
 // disconnect breaks a connection. The broker hears of it soon, late or not at all, and so does the client.
 func (c *simClient) disconnect() {
 	if !c.up {
@@ -382,10 +393,8 @@ func (c *simClient) disconnect() {
 	c.epoch++
 	if c.w.draw(3) > 0 {
 		c.w.after(c.w.delay(), func() {
-			for b := range c.w.tables {
-				c.w.step(b, &bucket.Input{Kind: bucket.Disconnect, Zone: simZone,
-					Conn: bucket.Conn{Server: conn.Server, CID: conn.CID}})
-			}
+			c.w.everywhere(&bucket.Input{Kind: bucket.Disconnect, Zone: simZone,
+				Conn: bucket.Conn{Server: conn.Server, CID: conn.CID}})
 		})
 	}
 	c.w.after(c.w.delay(), func() {
@@ -401,7 +410,11 @@ func (c *simClient) reconnect() {
 	if c.up {
 		return
 	}
-	c.w.logf("%v %s connects again", time.Duration(c.w.now), c.user)
+	if c.node = c.w.someNode(); c.node == nil {
+		c.w.after(simLease/50, func() { c.wake(c.reconnect) })
+		return
+	}
+	c.w.logf("%v %s connects to %s", time.Duration(c.w.now), c.user, c.node.name)
 	c.up, c.last = true, 0
 	c.m.Connected(c.clock(), c.conn())
 	c.carryOut()
