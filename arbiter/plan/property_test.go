@@ -115,7 +115,7 @@ func (s *sim) settled(t *rapid.T) {
 		v := &s.state().Views[b]
 		n := s.nodes[v.Primary().Node-1]
 		if !s.leads(n, b) {
-			t.Fatalf("bucket %d: %v: no primary acts", b, v)
+			t.Fatalf("bucket %d: %v: no primary acts%s", b, v, s.dump(uint32(b)))
 		}
 		if len(v.Chain) != len(s.nodes) {
 			t.Fatalf("bucket %d: %v: not on all nodes", b, v)

@@ -174,7 +174,12 @@ func (t *turn) due(k *take, v *chain.View) bool {
 	if alive >= seals(t.rule, v.InSync) {
 		return true
 	}
-	return t.givenUp(k, v) && t.idle(k, v)
+	// Whoever is left of the in-sync set and alive is sealed as well: what it has may be the best there is.
+	open := slices.ContainsFunc(v.Members(), func(m chain.Member) bool {
+		silent, _ := t.silent(k, m)
+		return !silent && !t.alive(m)
+	})
+	return t.givenUp(k, v) && !open
 }
 
 // givenUp says whether so few of the in-sync set can still report that it will never be enough.
