@@ -1,9 +1,13 @@
 package arbiter
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"time"
+
+	"github.com/opencluster/oclocks/arbiter/core"
+	"github.com/opencluster/oclocks/internal/boottime"
 )
 
 // FSM is what the group replicates. All its methods are called on the arbiter's goroutine, in order; they must not call
@@ -66,8 +70,22 @@ func (c *Config) complete() error {
 	case c.Send == nil:
 		return fmt.Errorf("%w: no Send", ErrConfig)
 	}
+	c.Lease, c.Renew = cmp.Or(c.Lease, DefaultLease), cmp.Or(c.Renew, DefaultRenew)
+	c.Heartbeat, c.Election = cmp.Or(c.Heartbeat, DefaultHeartbeat), cmp.Or(c.Election, DefaultElection)
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
+	if c.Clock == nil {
+		c.Clock = boottime.Now
+	}
 	return nil
+}
+
+// core is the part of the configuration that the core gets.
+func (c *Config) core(life uint64) core.Config {
+	return core.Config{
+		ID: c.Store.RaftID(), Life: life, Lease: int64(c.Lease), Renew: int64(c.Renew), Heartbeat: int64(c.Heartbeat),
+		Election: int64(c.Election), Reluctant: c.Reluctant, MayLease: c.MayLease,
+		Log: func(text string) { c.Logger.Warn("raft: " + text) },
+	}
 }

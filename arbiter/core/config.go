@@ -50,7 +50,8 @@ type Config struct {
 	Log func(text string)
 }
 
-func (c *Config) validate() error {
+// Validate says what of a configuration cannot be; errors wrap ErrConfig.
+func (c *Config) Validate() error {
 	switch {
 	case c.ID == 0 || c.ID >= 1<<64-2: // the highest two mean threads of the library
 		return fmt.Errorf("%w: raft ID %d", ErrConfig, c.ID)

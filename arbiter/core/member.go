@@ -40,10 +40,10 @@ func (n *Node) ChangeMembership(id uint64, step Step, member uint64) error {
 	env := envelope{Raft: n.cfg.ID, Life: n.cfg.Life, ID: id, Term: n.elect.term}
 	p := &proposal{id: id, member: &pb.ConfChangeV2{Changes: []*pb.ConfChangeSingle{change}, Context: env.encode()}}
 	return n.input(func() error {
-		n.prop.last = id
 		if err := n.hand(p); err != nil {
 			return n.refuse(ErrBusy, "%v", err)
 		}
+		n.prop.last = id
 		n.prop.waiting[id] = p
 		n.lead.member = p
 		return nil

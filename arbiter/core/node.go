@@ -51,7 +51,7 @@ type Node struct {
 
 // New makes a node of what its store has. The first Ready gives the FSM's state. Errors wrap ErrConfig.
 func New(cfg Config, start Start, now int64) (*Node, error) {
-	if err := cfg.validate(); err != nil {
+	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
 	log, err := start.open()

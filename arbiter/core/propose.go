@@ -40,7 +40,7 @@ type proposal struct {
 	departed bool // nobody waits for it any more
 }
 
-// Propose proposes a command. id is above all that were given to this node before in this life. What becomes of it comes as
+// Propose proposes a command. id is above all that it took before in this life. What becomes of it comes as
 // Command or Done with this id; until then it is repeated, unless there is a condition. It takes effect at most once. Errors wrap
 // ErrProposal, ErrBusy, ErrNotLeader, ErrRefused (nothing was done), or ErrFailed.
 func (n *Node) Propose(id uint64, command []byte, only Condition) error {
@@ -90,11 +90,11 @@ func (n *Node) holds(only *Condition) error {
 
 // begin hands a proposal to Raft for the first time. With a condition it is handed over now or not at all.
 func (n *Node) begin(p *proposal) error {
-	n.prop.last = p.id
 	err := n.hand(p)
-	if p.only.Term != 0 && err != nil {
+	if n.err != nil || p.only.Term != 0 && err != nil {
 		return n.refuse(ErrBusy, "%v", err)
 	}
+	n.prop.last = p.id
 	n.prop.waiting[p.id] = p
 	n.raise(p.id, p.only.Ended)
 	return nil

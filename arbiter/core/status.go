@@ -35,9 +35,9 @@ type Peer struct {
 type NodeLease struct {
 	Number uint64
 	Raft   uint64
-	Until  int64 // it has ended from then on; 0: none was granted
-	Heard  int64 // when it asked last
-	Note   []byte
+	Until  int64  // it has ended from then on; 0: none was granted
+	Heard  int64  // when it asked last
+	Note   []byte // not to be changed
 }
 
 // Status is a picture of now.
@@ -66,7 +66,7 @@ func (n *Node) Leases() []NodeLease {
 	var list []NodeLease
 	for _, number := range slices.Sorted(maps.Keys(n.lead.leases)) {
 		if l := n.lead.leases[number]; l.heard != 0 {
-			list = append(list, NodeLease{Number: number, Raft: l.raft, Until: l.until, Heard: l.heard, Note: slices.Clone(l.note)})
+			list = append(list, NodeLease{Number: number, Raft: l.raft, Until: l.until, Heard: l.heard, Note: l.note})
 		}
 	}
 	return list
