@@ -11,13 +11,19 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
 
 	"github.com/opencluster/oclocks/conf"
 )
 
 const (
-	// namesakeWait is how long servers have to answer the question whether one has this one's name.
-	namesakeWait = 200 * time.Millisecond
+	// namesakeWait is how long servers have to tell whom they are connected with, before they are asked again; namesakeTries
+	// is how often they are asked.
+	namesakeWait  = 200 * time.Millisecond
+	namesakeTries = 5
+
+	// staleRoute is after which time a server that has died is no longer taken for connected.
+	staleRoute = (routePings + 2) * routePing
 
 	// probeTime is how long Join looks for the reason why nobody was reached.
 	probeTime = 2 * time.Second
@@ -39,7 +45,7 @@ func (s *Server) Join(ctx context.Context) error {
 			return r.duplicateError()
 		}
 		if connected {
-			return r.checkNamesake(ctx)
+			return r.namesake(ctx)
 		}
 		select {
 		case <-changed:
@@ -64,45 +70,85 @@ func (r *routes) duplicateError() error {
 		ErrDuplicate, r.s.cfg.ServerName)
 }
 
-// checkNamesake asks all servers for their names: one with this one's name may be connected with the others only.
-func (r *routes) checkNamesake(ctx context.Context) (err error) {
+// namesake asks the connected servers whom they are connected with: one that has this one's name is never connected with
+// this one itself. A server that has just died may be among them for a while.
+func (r *routes) namesake(ctx context.Context) error {
 	sys, err := r.s.ConnectSystem()
 	if err != nil {
 		return err
 	}
 	defer sys.Close()
-	answers := sys.NewRespInbox()
-	sub, err := sys.SubscribeSync(answers)
-	if err == nil {
-		err = sys.PublishRequest("$SYS.REQ.SERVER.PING.IDZ", answers, nil)
+	began := time.Now()
+	for tries := 1; ; tries++ {
+		found, complete, err := r.ask(ctx, sys)
+		switch {
+		case ctx.Err() != nil:
+			return fmt.Errorf("ask for the names of the servers: %w", ctx.Err())
+		case err != nil:
+			return fmt.Errorf("ask for the names of the servers: %w", err)
+		case r.isDuplicate(), found && time.Since(began) > staleRoute:
+			return r.duplicateError()
+		case !found && complete:
+			return nil
+		case !found && tries >= namesakeTries:
+			r.s.log.Warn("not all daemons have told whom they are connected with", "asked", r.s.Routes())
+			return nil
+		}
 	}
+}
+
+// ask asks once; complete says that all connected servers have answered, found that one is connected with a namesake.
+func (r *routes) ask(ctx context.Context, sys *nats.Conn) (found, complete bool, err error) {
+	sub, err := sys.SubscribeSync(sys.NewRespInbox())
 	if err != nil {
-		return fmt.Errorf("ask for the names of the servers: %w", err)
+		return false, false, err
+	}
+	if err := sys.PublishRequest("$SYS.REQ.SERVER.PING.ROUTEZ", sub.Subject, nil); err != nil {
+		return false, false, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, namesakeWait)
 	defer cancel()
-	for {
+	answered := map[string]bool{}
+	for found || !r.all(answered) { // after a find there is time
 		msg, err := sub.NextMsgWithContext(ctx)
 		if errors.Is(err, context.DeadlineExceeded) {
-			break
+			return found, false, nil
 		}
 		if err != nil {
-			return fmt.Errorf("ask for the names of the servers: %w", err)
+			return found, false, err
 		}
-		var id server.ServerID
-		if err := json.Unmarshal(msg.Data, &id); err != nil {
-			return fmt.Errorf("name of a server: %w", err)
+		var answer struct {
+			Server struct {
+				ID string `json:"id"`
+			} `json:"server"`
+			Data server.Routez `json:"data"`
 		}
-		if id.Name == r.s.cfg.ServerName && id.ID != r.s.ID() {
-			return r.duplicateError()
+		if err := json.Unmarshal(msg.Data, &answer); err != nil {
+			return found, false, err
+		}
+		answered[answer.Server.ID] = true
+		for _, route := range answer.Data.Routes {
+			found = found || route.RemoteName == r.s.cfg.ServerName && route.RemoteID != r.s.ID()
 		}
 	}
+	return found, true, nil
+}
+
+func (r *routes) isDuplicate() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.duplicate {
-		return r.duplicateError()
+	return r.duplicate
+}
+
+func (r *routes) all(answered map[string]bool) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for id := range r.servers {
+		if !answered[id] {
+			return false
+		}
 	}
-	return nil
+	return true
 }
 
 // nobody finds the reason why no other server was reached.

@@ -95,7 +95,8 @@ func (r *routes) note(change func()) {
 // route that it makes or closes, just before it does so; those lines are the hint, whatever they say. Without one a look
 // now and then is enough.
 func (r *routes) watch(ctx context.Context) {
-	pause := routePoll
+	poll := cmp.Or(r.cfg.poll, routePoll)
+	pause := poll
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	for {
@@ -106,7 +107,7 @@ func (r *routes) watch(ctx context.Context) {
 			pause = settleFirst
 		case <-timer.C:
 			if pause *= 2; pause > settleLast {
-				pause = routePoll
+				pause = poll
 			}
 		}
 		r.look()
@@ -161,7 +162,8 @@ func (r *routes) tell(servers map[string]peer) {
 }
 
 // present are the servers with which the nodes' account has a route, by their ids. A route of another account alone does
-// not count: nothing that the nodes say to each other takes it.
+// not count: nothing that the nodes say to each other takes it. Nor does one of this server's name, which is about to be
+// refused.
 func (r *routes) present() (servers map[string]peer, ok bool) {
 	z, err := r.s.ns.Routez(nil)
 	if err != nil {
@@ -169,7 +171,7 @@ func (r *routes) present() (servers map[string]peer, ok bool) {
 	}
 	servers = map[string]peer{}
 	for _, route := range z.Routes {
-		if route.Account == r.account {
+		if route.Account == r.account && route.RemoteName != r.s.cfg.ServerName {
 			servers[route.RemoteID] = peer{name: cmp.Or(route.RemoteName, route.RemoteID), ip: route.IP}
 		}
 	}
