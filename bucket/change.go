@@ -69,6 +69,7 @@ func (o *op) fields(c *coder) {
 		num(c, &o.epoch, anyUint)
 		num(c, &o.term, maxTerm)
 		num(c, &o.counter, maxCounter)
+		num(c, &o.number, maxBuckets)
 	case opZone:
 		c.text(&o.zone, maxZone)
 	case opName:

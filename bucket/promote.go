@@ -22,7 +22,7 @@ func (t *Table) Promote(now Now, term Term, recoverUntil int64, out *Output) err
 	}
 	t.begin(now, out)
 	t.primary, t.stopping, t.recoverUntil = true, false, recoverUntil
-	t.do(&op{code: opTerm, epoch: term.Epoch, term: term.Term, counter: term.Counter})
+	t.do(&op{code: opTerm, epoch: term.Epoch, term: term.Term, counter: term.Counter, number: uint64(t.buckets)})
 	t.wheel.tick = max(t.wheel.tick, t.now.Boot/tickLength)
 	t.restartSessions()
 	t.restartHolds()

@@ -35,6 +35,7 @@ func (t *Table) headFields(c *coder) {
 		c.fail()
 	}
 	num(c, &t.buckets, maxBuckets)
+	num(c, &t.born, maxBuckets)
 	num(c, &t.seq, anyUint)
 	num(c, &t.epoch, anyUint)
 	num(c, &t.term, maxTerm)

@@ -14,8 +14,14 @@ import (
 // counters. So a session goes on in both, an outcome is remembered where its name is, and the first token there is higher
 // than any that the names had here, because its primary begins with a higher term.
 
+// Bucket is the number of this one.
+func (t *Table) Bucket() uint32 { return t.cfg.Bucket }
+
 // Buckets is how many buckets there are, as far as this table knows: names that belong to another one by that are not here.
 func (t *Table) Buckets() uint32 { return t.buckets }
+
+// Born is how many there were when this bucket began; 0 before its first change.
+func (t *Table) Born() uint32 { return t.born }
 
 // split gives half of the names away.
 func (t *Table) split(in *Input) {
@@ -41,7 +47,7 @@ func (t *Table) applySplit(o *op) bool {
 		half.buckets = count
 		half.keepOwn()
 	}
-	other.seq = 0
+	other.seq, other.born = 0, count
 	t.out.Other = other
 	return true
 }

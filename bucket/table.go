@@ -37,6 +37,7 @@ const (
 type Table struct {
 	cfg      Config
 	buckets  uint32 // how many there are
+	born     uint32 // how many there were when this bucket began; 0 before its first change
 	seq      uint64
 	epoch    uint64
 	term     uint32

@@ -56,6 +56,9 @@ func (t *Table) applyTerm(o *op) bool {
 	if o.term <= t.term {
 		return false
 	}
+	if t.seq == 0 && t.born == 0 && o.number > 0 {
+		t.buckets, t.born = uint32(o.number), uint32(o.number)
+	}
 	t.epoch, t.term, t.counter = o.epoch, o.term, o.counter
 	return true
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/opencluster/oclocks/bucket"
 	"github.com/opencluster/oclocks/bucket/chain"
+	"github.com/opencluster/oclocks/subjects"
 )
 
 const (
@@ -43,6 +44,8 @@ type Bucket struct {
 	asked  chain.View // of the control plane, the last time
 	limit  int64      // of the recovery, as the table knows it; 0: there is none
 
+	half    Half   // given away by a change that is not confirmed yet
+	level   uint32 // of how many buckets there are, all that this one was split into have begun
 	waiting queue
 	recent  recent
 	out     bucket.Output
@@ -61,6 +64,14 @@ func New(cfg Config, start Start) (*Bucket, error) {
 		b.table = bucket.New(cfg.Table)
 	}
 	b.settle()
+	b.half, b.level = start.Half, b.table.Buckets()
+	if b.half.Table != nil {
+		b.level = b.half.Table.Buckets() / 2
+	}
+	if start.Unstored {
+		b.Image(0, func(bool) {})
+		b.image.until = never
+	}
 	return b, nil
 }
 
@@ -95,6 +106,7 @@ const (
 	Taken     Turned = iota // the request was given to the table; its answer comes as an effect
 	Elsewhere               // another node is the primary: View().Primary()
 	Later                   // this copy is the primary and cannot answer now, or nobody is
+	Misplaced               // the name belongs to another bucket by now: the table was split
 	Full                    // too much is waiting for confirmation
 )
 
@@ -121,6 +133,9 @@ func (b *Bucket) Request(now bucket.Now, in *bucket.Input, keep func(e *bucket.E
 	if t := b.Turned(); t != Taken {
 		return t
 	}
+	if b.table.Buckets() > b.table.Born() && in.Req.Op.OnName() && subjects.BucketOf(in.Req.Name, b.table.Buckets()) != b.Number() {
+		return Misplaced
+	}
 	b.step(now, in, keep)
 	return Taken
 }
@@ -144,6 +159,7 @@ func (b *Bucket) proposed(keep func(e *bucket.Effect) bool) {
 		b.fail(err)
 		return
 	}
+	b.split(b.out.Seq, b.out.Other)
 	if len(b.out.Change) > 0 {
 		seq, err := b.chain.Propose(b.out.Change)
 		if err != nil || seq != b.out.Seq {

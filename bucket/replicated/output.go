@@ -19,6 +19,7 @@ type Output struct {
 	Reports   []Report   // answers to Seal: for the control plane
 	Behind    []Behind   // views that exist and were not installed here
 	Alerts    []Alert    // for all nodes
+	Forks     []Fork     // buckets that begin here
 	Touched   []Touched  // what a change was about
 
 	arena []byte // payloads of Records
@@ -36,6 +37,8 @@ func (o *Output) Reset() {
 	if o.arena == nil {
 		o.arena = make([]byte, 0, 64<<10)
 	}
+	clear(o.Forks)
+	o.Forks = o.Forks[:0]
 	o.arena = o.arena[:0]
 }
 

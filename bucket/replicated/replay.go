@@ -12,6 +12,9 @@ type Start struct {
 	Chain  chain.Start
 	Table  *bucket.Table // has the changes up to Chain.Delivered; nil: a new one
 	Number uint64        // of the last record
+
+	Half     Half // of a split that happened, if the other bucket may not have begun
+	Unstored bool // the journal has nothing of all this
 }
 
 // keepReplayed is how many confirmed changes a replay leaves in memory for a neighbour that was away for a moment.
@@ -27,6 +30,7 @@ type Replay struct {
 	sure  uint64 // known to be confirmed
 	done  uint64 // in the table
 	count uint64
+	half  Half
 	out   bucket.Output
 }
 
@@ -39,7 +43,7 @@ func NewReplay(cfg bucket.Config) *Replay {
 
 func (r *Replay) clear() {
 	r.table, r.base = bucket.New(r.cfg), chain.Origin(r.cfg.Bucket)
-	r.list, r.sure, r.done = nil, 0, 0
+	r.list, r.sure, r.done, r.half = nil, 0, 0, Half{}
 }
 
 // Add takes the next record. The payload may be kept. Errors wrap ErrRecord or are those of the table.
@@ -104,6 +108,9 @@ func (r *Replay) confirm(sure uint64) error {
 			return fmt.Errorf("apply change %d of bucket %d: %w", c.Seq, r.cfg.Bucket, err)
 		}
 		r.done++
+		if r.out.Other != nil {
+			r.half = Half{Seq: r.done, Table: r.out.Other}
+		}
 		if r.out.Seq != r.done {
 			return fmt.Errorf("%w: change %d is the table's %d", ErrRecord, r.done, r.out.Seq)
 		}
@@ -152,6 +159,6 @@ func (r *Replay) whole(in *reader) error {
 func (r *Replay) Start() Start {
 	return Start{
 		Chain: chain.Start{State: r.state, Base: r.base, Changes: r.list, Confirmed: r.sure, Delivered: r.done},
-		Table: r.table, Number: r.count,
+		Table: r.table, Number: r.count, Half: r.half,
 	}
 }

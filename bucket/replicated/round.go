@@ -36,6 +36,7 @@ func (b *Bucket) Round(now bucket.Now, out *Output) {
 		out.Touched = append(out.Touched, Touched{b.Number(), zone})
 	}
 	b.waiting.touched = b.waiting.touched[:0]
+	b.fork(out)
 	b.tellTurn(out)
 	b.ask(&r, out)
 }
@@ -86,6 +87,7 @@ func (b *Bucket) whole(buf []byte, base chain.Point, sure uint64, image []byte, 
 // renew gives the bucket a new table: an empty one, or the state that a neighbour sent.
 func (b *Bucket) renew(image *chain.Snapshot) {
 	b.table, b.recent, b.acting = bucket.New(b.cfg.Table), recent{}, false
+	b.half = Half{}
 	if image != nil {
 		if err := b.table.Restore(image.Data); err != nil {
 			b.fail(fmt.Errorf("take over the state of change %v: %w", image.Point, err))
@@ -111,6 +113,7 @@ func (b *Bucket) deliver(now bucket.Now, r *chain.Output, out *Output) {
 			b.fail(fmt.Errorf("change %d of the chain is the table's %d", c.Seq, b.out.Seq))
 			return
 		}
+		b.split(c.Seq, b.out.Other)
 		out.Touched = append(out.Touched, Touched{b.Number(), b.out.Zone})
 		for j := range b.out.Effects {
 			b.recent.put(now.Boot, c.Seq, &b.out.Effects[j])
