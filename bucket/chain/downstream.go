@@ -11,11 +11,12 @@ type link struct {
 	acked uint64 // it has everything up to here
 	bytes int    // of the changes between acked and next
 
-	below []Progress // what it last told of itself and those after it
-	told  uint64     // it knows that this much is confirmed
-	poke  bool       // send something even if there is nothing new
-	floor bool       // what is sent next begins at the base of our log
-	again uint64     // number of its request to send changes once more
+	below   []Progress // what it last told of itself and those after it
+	told    uint64     // it knows that this much is confirmed
+	poke    bool       // send something even if there is nothing new
+	floor   bool       // what is sent next begins at the base of our log
+	again   uint64     // number of its request to send changes once more
+	againAt int64      // when that was done last
 
 	movedAt int64 // it last made progress, or had nothing to do
 	heardAt int64
@@ -119,8 +120,8 @@ func (r *Replica) onAck(m *Message) {
 		l.advance(r, seq)
 	}
 	switch {
-	case m.Again > l.again:
-		l.again = m.Again
+	case m.Again > l.again || m.Again > 0 && m.Again == l.again && r.now-l.againAt >= r.lim.Resend:
+		l.again, l.againAt = m.Again, r.now
 		r.recheck(m.Doubt)
 		l.rewind(min(m.Doubt-1, l.acked))
 	case m.Resend && r.now-l.sentAt >= r.lim.Resend/8:

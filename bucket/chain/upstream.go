@@ -155,7 +155,7 @@ func (r *Replica) diverged(seq uint64) {
 	if seq <= r.confirmed {
 		r.alert(r.state.Self, seq, "confirmed change %d is not in the history of %v any more", seq, r.view.Primary())
 	}
-	if r.view.Counts(r.state.Self) || r.shown {
+	if r.view.Counts(r.state.Self) {
 		r.retire("its history is not the primary's")
 		return
 	}
@@ -165,7 +165,7 @@ func (r *Replica) diverged(seq uint64) {
 }
 
 // retire makes a copy leave that others rely on, or may rely on with the next view: it must be known to be out of the chain
-// before anything is replaced.
+// before anything is thrown away.
 func (r *Replica) retire(why string) {
 	r.stopped = why
 	r.leaving = true

@@ -1,0 +1,208 @@
+package chain
+
+import "testing"
+
+// Between two views that do not follow each other somebody else may have been primary: that is another life.
+func TestAGapInTheViewsEndsALife(t *testing.T) {
+	for epoch, promoted := range map[uint64]uint64{2: 0, 3: 3} {
+		c := newCluster(Config{Bucket: 7, Limits: small}, 2)
+		c.plane.commit(View{Epoch: 1, Chain: []Member{one, two}, InSync: 2})
+		c.settle(20)
+		p := c.node(1).r
+		if err := p.Install(View{Epoch: epoch, Chain: []Member{one, two}, InSync: 2}); err != nil {
+			t.Fatal(err)
+		}
+		if out := p.Ready(c.now); out.Promoted != promoted {
+			t.Errorf("after a view of epoch %d promoted %d, want %d", epoch, out.Promoted, promoted)
+		}
+	}
+}
+
+// A change that is sound in itself but is not the one that was there in this epoch shows that somebody is damaged. It is
+// asked for once more, and when it comes again the copy stops; what it had stays.
+func TestAnotherChangeInTheSamePlace(t *testing.T) {
+	c := newCluster(Config{Bucket: 7, Limits: small}, 2)
+	c.plane.commit(View{Epoch: 1, Chain: []Member{one, two}, InSync: 2})
+	c.settle(20)
+	nd := c.node(2)
+	prev, _ := nd.r.log.at(0)
+	was := nd.r.log.last()
+	forged := Change{Epoch: 1, Seq: 1, Prev: prev.Hash, Data: []byte("another")}
+	forged.Hash = chainHash(forged.Prev, forged.Epoch, forged.Seq, forged.Data)
+	m := Message{Kind: Append, Bucket: 7, Epoch: 1, From: one, To: two, Prev: prev, Changes: []Change{forged}, Confirmed: 1, Head: 1}
+	for _, again := range []uint64{0, 0, 1} {
+		if nd.r.Status().Stopped != "" {
+			t.Fatal("it stops before it was told a second time")
+		}
+		m.Again = again
+		if err := nd.r.Receive(1, m); err != nil {
+			t.Fatal(err)
+		}
+		if again == 0 {
+			c.ready(nd, false)
+		}
+	}
+	out := c.ready(nd, false)
+	if s := nd.r.Status(); s.Stopped == "" || s.Last != was || len(out.Alerts) != 1 {
+		t.Errorf("%s, alerts %v", nd.r.Describe(), out.Alerts)
+	}
+}
+
+// Whoever has confirmed anything under a view may be counted in the next one, which may be committed already. So it throws
+// nothing away before a view without it, whether it leaves, or was restarted, or finds itself damaged; and it gets one.
+func TestNothingIsThrownAwayWhileItMayCount(t *testing.T) {
+	for name, do := range map[string]func(*cluster, *node){
+		"leaves": func(_ *cluster, nd *node) { _ = nd.r.Leave() },
+		"restarts and leaves": func(c *cluster, nd *node) {
+			c.crash(nd)
+			c.restart(nd)
+			c.apply(nd)
+			_ = nd.r.Leave()
+		},
+		"leaves before it knows a view": func(c *cluster, nd *node) {
+			c.crash(nd)
+			c.restart(nd)
+			_ = nd.r.Leave()
+			c.apply(nd)
+		},
+		"damaged": func(c *cluster, nd *node) { nd.r.stop(1, "it is damaged") },
+	} {
+		c := newCluster(Config{Bucket: 7, Limits: small}, 3)
+		c.plane.commit(View{Epoch: 1, Chain: []Member{one, two}, InSync: 2})
+		for len(c.plane.views) == 1 {
+			c.settle(1) // until 3 is in the next view, which it has not heard of
+		}
+		nd := c.node(3)
+		if nd.views != 1 || !nd.r.shown {
+			t.Fatalf("%s: %s", name, nd.r.Describe())
+		}
+		do(c, nd)
+		if out := c.ready(nd, false); out.Discard {
+			t.Errorf("%s: it throws away what counts in %v", name, c.plane.view())
+		}
+		// That view is taken back as if it had never been: 3 waits for another one, and asks for it.
+		c.plane.views, c.plane.proposals = c.plane.views[:1], nil
+		c.node(1).r.Refused(2)
+		c.node(1).r.lead.peers = nil
+		c.node(1).r.lead.follow(c.node(1).r)
+		c.settle(20)
+		if nd.r.Self() != (Member{3, 2}) {
+			t.Errorf("%s: it has not begun anew:\n%s", name, c)
+		}
+		if len(c.check.wrong) > 0 {
+			t.Errorf("%s: %v", name, c.check.wrong)
+		}
+	}
+}
+
+// A snapshot that does not have all that a member of the in-sync set has is none for it: it asks to be dropped.
+func TestASnapshotOfLess(t *testing.T) {
+	c := newCluster(Config{Bucket: 7, Limits: small}, 2)
+	c.plane.commit(View{Epoch: 1, Chain: []Member{one, two}, InSync: 2})
+	c.settle(20)
+	c.plane.commit(View{Epoch: 2, Chain: []Member{one, two}, InSync: 2})
+	nd := c.node(2)
+	c.apply(nd)
+	was := nd.r.log.last()
+	m := Message{Kind: Chunk, Bucket: 7, Epoch: 2, From: one, To: two, Base: Point{Epoch: 1, Seq: 1, Hash: 5}}
+	if err := nd.r.Receive(1, m); err != nil {
+		t.Fatal(err)
+	}
+	out := c.ready(nd, false)
+	if s := nd.r.Status(); s.Stopped == "" || s.Last != was || out.Restore != nil || out.Discard {
+		t.Errorf("%s", nd.r.Describe())
+	}
+}
+
+// An acknowledgement of another life of the node below is not one of the member that is there.
+func TestAnAckOfAnotherLife(t *testing.T) {
+	c := newCluster(Config{Bucket: 7, Limits: small}, 2)
+	c.plane.commit(View{Epoch: 1, Chain: []Member{one, two}, InSync: 2})
+	c.settle(20)
+	p := c.node(1)
+	if err := c.propose(p, "only here"); err != nil {
+		t.Fatal(err)
+	}
+	c.ready(p, false)
+	for _, list := range [][]Progress{{{two, 2}}, {{Member{2, 2}, 2}, {two, 2}}, {{two, 3}}, nil} {
+		m := Message{Kind: Ack, Bucket: 7, Epoch: 1, From: Member{2, 2}, To: one, Progress: list}
+		if err := p.r.Receive(2, m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m := Message{Kind: Ack, Bucket: 7, Epoch: 1, From: two, To: one, Progress: []Progress{{two, 1}, {Member{2, 2}, 2}}}
+	if err := p.r.Receive(2, m); err != nil {
+		t.Fatal(err)
+	}
+	if out := c.ready(p, false); out.Confirmed != 1 || p.r.down.acked != 1 {
+		t.Errorf("confirmed %d: %s", out.Confirmed, p.r.Describe())
+	}
+}
+
+// Every input makes Next say now, and Ready ends that. A lease that only goes on is no input.
+func TestNext(t *testing.T) {
+	c := newCluster(Config{Bucket: 7, Limits: small}, 3)
+	c.plane.commit(View{Epoch: 1, Chain: []Member{one, two, three}, InSync: 2})
+	c.settle(20)
+	p := c.node(1).r
+	for _, input := range []struct {
+		name string
+		do   func()
+	}{
+		{"propose", func() { _ = c.propose(c.node(1), "x") }},
+		{"receive", func() { _ = p.Receive(2, Message{Kind: Ask, Bucket: 7, Epoch: 1, From: two, To: one}) }},
+		{"score", func() { p.Score(3, 1) }},
+		{"away", func() { p.Away(3, true) }},
+		{"refused", func() {
+			p.proposal = &View{Epoch: 2}
+			p.Refused(2)
+		}},
+		{"handover", func() { _ = p.HandOver(two) }},
+		{"a lease again", func() {
+			p.Grant(Lease{})
+			p.Ready(c.now)
+			p.Grant(Lease{Until: c.now + second})
+		}},
+		{"a lease is applied", func() {
+			p.Grant(Lease{Until: c.now + second, Under: 100})
+			p.Ready(c.now)
+			p.Applied(100)
+		}},
+		{"join", p.Join},
+		{"seal", func() { p.Seal(0) }},
+		{"install", func() { _ = p.Install(View{Epoch: 2, Chain: []Member{one}, InSync: 1}) }},
+	} {
+		p.proposal = nil // as good as refused
+		p.Ready(c.now)
+		if at := p.Next(c.now); at <= c.now {
+			t.Errorf("before %s: %d", input.name, at-c.now)
+		}
+		input.do()
+		if at := p.Next(c.now); at != c.now {
+			t.Errorf("after %s: %d", input.name, at-c.now)
+		}
+	}
+	p.Ready(c.now)
+	p.Grant(Lease{Until: c.now + 2*second})
+	if at := p.Next(c.now); at <= c.now {
+		t.Errorf("after a lease that goes on: %d", at-c.now)
+	}
+}
+
+// A change that is sound in itself but does not follow the one that it is sent after is not taken.
+func TestAChangeThatFollowsAnother(t *testing.T) {
+	c := newCluster(Config{Bucket: 7, Limits: small}, 2)
+	c.plane.commit(View{Epoch: 1, Chain: []Member{one, two}, InSync: 2})
+	c.settle(20)
+	nd := c.node(2)
+	was := nd.r.log.last()
+	ch := Change{Epoch: 1, Seq: was.Seq + 1, Prev: 5}
+	ch.Hash = chainHash(ch.Prev, ch.Epoch, ch.Seq, nil)
+	m := Message{Kind: Append, Bucket: 7, Epoch: 1, From: one, To: two, Prev: was, Changes: []Change{ch}}
+	if err := nd.r.Receive(1, m); err != nil {
+		t.Fatal(err)
+	}
+	if c.ready(nd, false); nd.r.log.last() != was {
+		t.Errorf("%s", nd.r.Describe())
+	}
+}
