@@ -66,8 +66,6 @@ func (r *routes) prepare(ctx context.Context, opts *server.Options) {
 	}
 	r.tried = r.wanted(ctx)
 	opts.Routes = routeURLs(r.tried)
-	r.base = opts.Clone()
-	r.base.Cluster.TLSConfig = opts.Cluster.TLSConfig // as nats-server has it, so that it sees no change there
 }
 
 // keepTrying gives nats-server further addresses when servers are missing, until ctx ends. nats-server tries each address
@@ -126,34 +124,17 @@ func (r *routes) apply(ctx context.Context) {
 	}
 	r.mu.Unlock()
 	addresses := slices.Sorted(maps.Keys(next))
-	if slices.Equal(addresses, tried) || ctx.Err() != nil {
+	if slices.Equal(addresses, tried) || ctx.Err() != nil || r.s.isStopping() {
 		return
 	}
-	if err := r.reload(routeURLs(addresses)); err != nil {
+	r.s.applying.Lock()
+	err := r.s.reload(func(opts *server.Options) { opts.Routes = routeURLs(addresses) })
+	r.s.applying.Unlock()
+	if err != nil {
 		r.s.log.Error("the NATS server does not take the addresses of other daemons", "error", err)
 		return
 	}
 	r.note(func() { r.tried = addresses })
-}
-
-// reload gives nats-server other routes.
-func (r *routes) reload(urls []*url.URL) error {
-	s := r.s
-	s.applying.Lock()
-	defer s.applying.Unlock()
-	if s.isStopping() {
-		return ErrStopping
-	}
-	resolver, err := s.accounts.snapshot()
-	if err != nil {
-		return err
-	}
-	opts := r.base.Clone()
-	opts.Cluster.TLSConfig = r.base.Cluster.TLSConfig
-	opts.AccountResolver = resolver
-	opts.Routes = urls
-	defer s.ns.SetAccountResolver(s.accounts)
-	return s.ns.ReloadOptions(opts)
 }
 
 func routeURLs(addresses []string) []*url.URL {

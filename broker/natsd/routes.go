@@ -7,8 +7,6 @@ import (
 	"slices"
 	"sync"
 	"time"
-
-	"github.com/nats-io/nats-server/v2/server"
 )
 
 // routePoll is how often the routes are looked at when nothing hints at a change.
@@ -26,7 +24,6 @@ type routes struct {
 	cfg     *Cluster
 	account string // id of the account of the nodes, whose route counts
 
-	base   *server.Options     // as at the start, never changed
 	meant  map[string][]string // addresses of HOST:PORT at the last answer of the DNS; of one goroutine at a time
 	hint   chan struct{}       // a route may have come or gone
 	wake   chan struct{}       // the addresses are to be looked at again

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -52,10 +53,11 @@ type Server struct {
 	log      *slog.Logger
 	ns       *server.Server
 	accounts *accounts
-	open     string  // the zone that connections without credentials land in, "" for none; fixed at the start
 	routes   *routes // nil without a cluster
 
-	applying sync.Mutex // one ApplyZones at a time
+	applying sync.Mutex      // one change of zones or options at a time
+	base     *server.Options // as nats-server has them, without what it fills in itself; replaced as a whole
+	open     string          // the zone that connections without credentials land in, "" for none
 
 	mu       sync.Mutex
 	stopping bool
@@ -83,6 +85,7 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	if s.routes != nil {
 		s.routes.prepare(ctx, opts)
 	}
+	s.base = cloneOptions(opts)
 	if s.ns, err = server.NewServer(opts); err != nil {
 		return nil, fmt.Errorf("make the NATS server: %w", err)
 	}
@@ -175,6 +178,36 @@ func (s *Server) options() (*server.Options, error) {
 		}
 	}
 	return opts, nil
+}
+
+// reload changes options of the running server; those that it can change are few. It is called with applying locked.
+// nats-server then looks at all clients again, whether they are still allowed, so it is not done without need.
+func (s *Server) reload(change func(*server.Options)) error {
+	if s.isStopping() {
+		return ErrStopping
+	}
+	resolver, err := s.accounts.snapshot()
+	if err != nil {
+		return err
+	}
+	next := cloneOptions(s.base)
+	change(next)
+	next.AccountResolver = resolver
+	base := cloneOptions(next)
+	defer s.ns.SetAccountResolver(s.accounts)
+	if err := s.ns.ReloadOptions(next); err != nil {
+		return fmt.Errorf("change the options of the NATS server: %w", err)
+	}
+	s.base = base
+	return nil
+}
+
+// cloneOptions keeps the TLS configuration itself, in which nats-server would else see a change.
+func cloneOptions(opts *server.Options) *server.Options {
+	clone := opts.Clone()
+	clone.Cluster.TLSConfig = opts.Cluster.TLSConfig
+	clone.Cluster.PinnedAccounts = slices.Clone(opts.Cluster.PinnedAccounts) // which nats-server adds to
+	return clone
 }
 
 // ClientURL is where clients connect, such as nats://127.0.0.1:4222.

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/nats-io/jwt/v2"
+	"github.com/nats-io/nats-server/v2/server"
 
 	"github.com/opencluster/oclocks/conf"
 )
@@ -27,8 +28,7 @@ func (s *Server) AccountID(zone string) (string, error) {
 // same whether one or all do, and how often: new ones get keys and an account, changed ones take their new
 // settings, and with them everything that changed in Auth (revoked users), and those that are missing are removed, which
 // closes the connections of their clients and the broker's own. Clients whose permissions change are disconnected; for
-// none of them that counts as closed by the client. ErrRestart if another zone than at the start is to be open; then
-// nothing was changed. After another error a second call with the same zones completes the change.
+// none of them that counts as closed by the client. After an error a second call with the same zones completes the change.
 func (s *Server) ApplyZones(ctx context.Context, zones []conf.Zone) error {
 	s.applying.Lock()
 	defer s.applying.Unlock()
@@ -40,10 +40,10 @@ func (s *Server) ApplyZones(ctx context.Context, zones []conf.Zone) error {
 	}
 	type update struct{ zone, id, token string }
 	updates := make([]update, 0, len(zones))
-	gone := s.accounts.zoneIDs()
+	gone, open := s.accounts.zoneIDs(), s.open
 	for _, z := range zones {
-		if z.Open && z.Name != s.open {
-			return fmt.Errorf("open zone %s: %w, because connections without credentials are bound at the start", z.Name, ErrRestart)
+		if z.Open {
+			open = z.Name
 		}
 		id, token, err := zoneAccount(s.cfg.Auth, z)
 		if err != nil {
@@ -62,7 +62,23 @@ func (s *Server) ApplyZones(ctx context.Context, zones []conf.Zone) error {
 			errs = append(errs, fmt.Errorf("update zone %s: %w", u.zone, err))
 		}
 	}
+	if open != s.open {
+		errs = append(errs, s.openZone(open))
+	}
 	return errors.Join(errs...)
+}
+
+// openZone makes connections without credentials land in that zone. It is called with applying locked.
+func (s *Server) openZone(zone string) error {
+	sentinel, err := s.cfg.Auth.Sentinel(zone)
+	if err == nil {
+		err = s.reload(func(opts *server.Options) { opts.DefaultSentinel = sentinel })
+	}
+	if err != nil {
+		return fmt.Errorf("open zone %s: %w", zone, err)
+	}
+	s.open = zone
+	return nil
 }
 
 // removeZone drops an account's clients: its last JWT revokes them all and allows none.

@@ -22,20 +22,22 @@ func TestTheOpenZone(t *testing.T) {
 		"nothing": nil, "a name": {"user": alice.key, "pass": "x"}, "a token": {"auth_token": "x"}, "no JWT": {"jwt": "eyJ.x.y", "sig": "x"},
 	} {
 		c := login(t, s, nobody, more)
+		sent := 0
+		allowed := func(text string) { sent++; c.allowed(text) }
 		for _, op := range conf.RoleAdmin.Ops() {
-			c.allowed(pub("locks."+op.String()+".anyone", "_INBOX.1", "{}"))
+			allowed(pub("locks."+op.String()+".anyone", "_INBOX.1", "{}"))
 			if op.OnName() {
-				c.allowed(pub("locks.b.3."+op.String()+".anyone", "_INBOX.1", "{}"))
+				allowed(pub("locks.b.3."+op.String()+".anyone", "_INBOX.1", "{}"))
 			}
 			unnamed := pub("locks."+op.String(), "_INBOX.1", "{}")
 			if op == subjects.OpForce || op == subjects.OpKeep {
 				c.refused(unnamed)
 			} else {
-				c.allowed(unnamed)
+				allowed(unnamed)
 			}
 		}
-		if n := len(b.heard()); n != 15+8+13 {
-			t.Errorf("with %s: %d requests arrived", name, n)
+		if n := len(b.heard()); n != sent {
+			t.Errorf("with %s: %d requests of %d arrived", name, n, sent)
 		}
 		c.allowed("SUB _INBOX.> 1\r\nSUB locks.event.session.anyone.> 2\r\nSUB locks.event.lock.> 3\r\n")
 		for _, subject := range []string{">", "locks.>", "locks.b.>", "locks.acquire.anyone", "$SYS.>", "locks.event.session.>"} {
@@ -92,13 +94,30 @@ func TestAZoneIsClosedAndOpenedAgain(t *testing.T) {
 	}
 	login(t, s, user{}, nil).allowed(pub("locks.acquire.anyone", "", ""))
 
-	err := s.ApplyZones(within(t), []conf.Zone{{Name: "default"}, {Name: "other", Open: true}})
-	if !errors.Is(err, ErrRestart) {
-		t.Errorf("another open zone: got %v, want ErrRestart", err)
+	// Another zone is the open one.
+	before := login(t, s, user{}, nil)
+	other := []conf.Zone{{Name: "default", Unnamed: &no}, {Name: "other", Open: true, Unnamed: &no}}
+	if err := s.ApplyZones(within(t), other); err != nil {
+		t.Fatal(err)
 	}
-	if _, err := s.AccountID("other"); !errors.Is(err, ErrNoZone) {
-		t.Errorf("the refused change left a zone: %v", err)
+	before.ended()
+	named.allowed("")
+	b := listen(t, s, "other", "locks.>")
+	login(t, s, user{}, nil).allowed(pub("locks.acquire.anyone", "", ""))
+	if n := len(b.heard()); n != 1 {
+		t.Errorf("%d requests arrived in the new open zone", n)
 	}
+}
+
+func TestAZoneIsOpenedWhereNoneWas(t *testing.T) {
+	s, auth := start(t, conf.Zone{Name: "orders"})
+	named := login(t, s, issue(t, auth, "orders", "u", conf.RoleUser), nil)
+	denied(t, s, user{})
+	if err := s.ApplyZones(within(t), []conf.Zone{{Name: "orders"}, {Name: "default", Open: true}}); err != nil {
+		t.Fatal(err)
+	}
+	login(t, s, user{}, nil).allowed(pub("locks.acquire.anyone", "", ""))
+	named.allowed("")
 }
 
 func TestZonesComeAndGo(t *testing.T) {
