@@ -11,8 +11,8 @@ import (
 	"github.com/opencluster/oclocks/arbiter/core"
 )
 
-// Arbiter is a running member of the group. Its methods may be called from any goroutine. Receive, Peer, Identify, SetPriorities,
-// Status, Leases, Failed and Err do not wait for the arbiter, so FSM, Events and MayLease may call them too.
+// Arbiter is a running member of the group. Its methods may be called from any goroutine, and those that do not take a context
+// (but Close) from FSM, Events and MayLease too.
 type Arbiter struct {
 	cfg   Config
 	queue *queue
@@ -167,10 +167,10 @@ func (a *Arbiter) member(ctx context.Context, step core.Step, raft uint64) error
 }
 
 // Transfer asks this leader to hand leadership to that voter, or to the best other one for 0. It returns when the attempt has
-// begun; Leadership tells what came of it, within about an election time. Not to be called from FSM, Events or MayLease. Errors:
-// ErrNotLeader, ErrMembership, ErrBusy, ErrClosed, ErrFailed.
-func (a *Arbiter) Transfer(raft uint64) error {
-	return a.wait(context.Background(), &call{
+// begun; Leadership tells what came of it, within about an election time. Errors: the context's, ErrNotLeader, ErrMembership,
+// ErrBusy, ErrClosed, ErrFailed.
+func (a *Arbiter) Transfer(ctx context.Context, raft uint64) error {
+	return a.wait(ctx, &call{
 		do: func(id uint64) error {
 			err := a.node.Transfer(raft)
 			if err == nil {

@@ -134,9 +134,9 @@ func TestLeadershipGoesToThePreferred(t *testing.T) {
 		m.a.SetPriorities(map[uint64]int{want.raft(): 1, g.all[1].raft(): 15})
 	}
 	g.wait("the preferred to lead", func() bool { return g.leader() == want })
-	must(t, want.a.Transfer(g.all[1].raft()))
+	must(t, want.a.Transfer(t.Context(), g.all[1].raft()))
 	g.wait("the one asked for to lead", func() bool { return g.leader() == g.all[1] })
-	if err := want.a.Transfer(0); !errors.Is(err, ErrNotLeader) {
+	if err := want.a.Transfer(t.Context(), 0); !errors.Is(err, ErrNotLeader) {
 		t.Fatalf("a transfer by a follower: %v", err)
 	}
 }

@@ -72,14 +72,17 @@ func storeError(what string, err error) error { return fmt.Errorf("%w: %s: %w", 
 func (s *diskStore) prepare(tx *bbolt.Tx) error {
 	meta := tx.Bucket(bucketMeta)
 	if meta == nil {
-		var err error
+		id, err := newRaftID()
+		if err != nil {
+			return err
+		}
 		if meta, err = tx.CreateBucket(bucketMeta); err != nil {
 			return err
 		}
 		if _, err = tx.CreateBucket(bucketLog); err != nil {
 			return err
 		}
-		err = errors.Join(putNum(meta, keyFormat, storeFormat), putNum(meta, keyRaft, newRaftID()), putNum(meta, keyLife, 0))
+		err = errors.Join(putNum(meta, keyFormat, storeFormat), putNum(meta, keyRaft, id), putNum(meta, keyLife, 0))
 		if err != nil {
 			return err
 		}

@@ -126,7 +126,7 @@ func (m *member) start(found bool) {
 	var err error
 	if m.store == nil {
 		if m.path == "" {
-			m.store = NewMemoryStore()
+			m.store, err = NewMemoryStore()
 		} else {
 			m.store, err = OpenStore(m.path)
 		}

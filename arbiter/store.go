@@ -25,12 +25,14 @@ type Store interface {
 }
 
 // newRaftID draws one. The highest bit is left free: Raft has numbers up there that mean something else.
-func newRaftID() uint64 {
+func newRaftID() (uint64, error) {
 	var b [8]byte
 	for {
-		_, _ = rand.Read(b[:]) // it never fails: without randomness the process ends
+		if _, err := rand.Read(b[:]); err != nil {
+			return 0, err
+		}
 		if id := binary.LittleEndian.Uint64(b[:]) >> 1; id != 0 {
-			return id
+			return id, nil
 		}
 	}
 }
@@ -40,8 +42,14 @@ type memoryStore struct {
 	start    core.Start
 }
 
-// NewMemoryStore makes a store that is lost with the process.
-func NewMemoryStore() Store { return &memoryStore{id: newRaftID()} }
+// NewMemoryStore makes a store that is lost with the process. Errors wrap ErrStore: there is no randomness to be had.
+func NewMemoryStore() (Store, error) {
+	id, err := newRaftID()
+	if err != nil {
+		return nil, storeError("draw a raft ID", err)
+	}
+	return &memoryStore{id: id}, nil
+}
 
 func (s *memoryStore) RaftID() uint64 { return s.id }
 func (s *memoryStore) Empty() bool    { return s.start.Snapshot == nil && s.start.HardState == nil }
