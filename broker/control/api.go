@@ -58,6 +58,7 @@ type Config struct {
 	Describe func() json.RawMessage
 	// NodeLease is how long this node may act without hearing from the leader; 0: arbiter.DefaultLease. The same on all nodes.
 	NodeLease time.Duration
+	Plan      plan.Config  // times of the planner; a zero field has the default
 	Logger    *slog.Logger // nil: slog.Default
 }
 

@@ -116,13 +116,8 @@ func (c *Control) begin(ctx context.Context) error {
 	if err := c.probeSelf(ctx); err != nil {
 		return err
 	}
-	if c.cfg.Dir == "" {
-		c.store = arbiter.NewMemoryStore()
-	} else {
-		var err error
-		if c.store, err = arbiter.OpenStore(filepath.Join(c.cfg.Dir, "control.db")); err != nil {
-			return fmt.Errorf("open the control store: %w", err)
-		}
+	if err := c.openStore(); err != nil {
+		return fmt.Errorf("open the control store: %w", err)
 	}
 	found := c.cfg.Found != nil && c.store.Empty()
 	if found {
@@ -160,6 +155,18 @@ func (c *Control) begin(ctx context.Context) error {
 	return nil
 }
 
+func (c *Control) openStore() (err error) {
+	if c.cfg.Dir == "" {
+		c.store, err = arbiter.NewMemoryStore()
+	} else {
+		c.store, err = arbiter.OpenStore(filepath.Join(c.cfg.Dir, "control.db"))
+	}
+	if err != nil {
+		c.store = nil // not an interface with nothing in it
+	}
+	return err
+}
+
 // draw gives a random number that is not 0.
 func draw() uint64 {
 	var b [8]byte
@@ -194,7 +201,6 @@ func (c *Control) WaitRegistered(ctx context.Context) (number, life uint64, stat
 // Serve says that the copies are there: from now on they are told views, changes, leases and orders. Call it once.
 func (c *Control) Serve(copies Copies) {
 	c.box.notice(func(d *desk) { d.serve(copies) })
-	c.box.open()
 }
 
 // State is the shared configuration as applied here.

@@ -184,7 +184,7 @@ func (r *reign) change(ctx context.Context, s plan.MemberStep) error {
 	case plan.Remove:
 		return r.c.arb.Remove(ctx, s.Raft)
 	case plan.Transfer:
-		return r.c.arb.Transfer(s.Raft)
+		return r.c.arb.Transfer(ctx, s.Raft)
 	}
 	return nil
 }

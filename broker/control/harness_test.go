@@ -78,7 +78,7 @@ func newCluster(t *testing.T) *cluster {
 }
 
 // identifier is that of node i, 26 characters as they all are.
-func identifier(i int) string { return fmt.Sprintf("n%d%s", i, strings.Repeat("a", 24)) }
+func identifier(i int) string { return strings.Repeat("a", 25) + string(rune(0x61+i)) }
 
 // node is a control with copies that obey.
 type node struct {
@@ -92,6 +92,7 @@ type node struct {
 func (k *cluster) config(i int) Config {
 	return Config{
 		Identifier: identifier(i), Name: fmt.Sprintf("node%d", i), NodeLease: testLease, Logger: logger(fmt.Sprint(i)),
+		Plan:   plan.Config{Settle: int64(50 * time.Millisecond)},
 		Routes: []string{fmt.Sprintf("127.0.0.1:%d", 5000+i)}, Clients: []string{fmt.Sprintf("127.0.0.1:%d", 4000+i)},
 	}
 }
@@ -133,7 +134,21 @@ func three(t *testing.T) (*cluster, []*node) {
 	a := k.join(first)
 	nodes := []*node{a, k.join(k.config(2)), k.join(k.config(3))}
 	k.complete(nodes...)
+	k.vote(nodes...)
 	return k, nodes
+}
+
+// vote waits until all these nodes vote, and nobody else: before, the loss of one may be the loss of the majority.
+func (k *cluster) vote(nodes ...*node) {
+	k.t.Helper()
+	eventually(k.t, "all vote", func() bool {
+		for _, n := range nodes {
+			if s := n.c.arb.Status(); len(s.Voters) != len(nodes) || !slices.Contains(s.Voters, s.Raft) {
+				return false
+			}
+		}
+		return true
+	})
 }
 
 // complete waits until every bucket has a primary among these nodes and a chain of all of them, on all of them.

@@ -31,7 +31,7 @@ func (c *Control) Leave(ctx context.Context) error {
 	if number != 0 {
 		err = c.handAll(ctx, number)
 		c.abdicate(ctx)
-		c.arb.Identify(0, nil)
+		err = errors.Join(err, c.arb.Identify(0, nil))
 	}
 	c.post.send(subjectAway, encode(farewell{Identifier: c.cfg.Identifier, Start: c.start}))
 	return errors.Join(err, c.post.flush(ctx, c.ctx.Done()))
@@ -102,7 +102,7 @@ func (c *Control) abdicate(ctx context.Context) {
 	defer timer.Stop()
 	for {
 		changed := c.bell.wait()
-		if !c.arb.Status().Leading || c.arb.Transfer(0) != nil {
+		if !c.arb.Status().Leading || c.arb.Transfer(ctx, 0) != nil {
 			return
 		}
 		select {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// balanced says that somebody is primary of something, since a hand-over of nothing proves nothing.
+// primaryOfSomething waits until the buckets are balanced: the founder has them all at first.
 func (n *node) primaryOfSomething() {
 	n.t.Helper()
 	n.copies.until("it is primary of something", func(c *copies) bool {
@@ -21,32 +21,45 @@ func (n *node) primaryOfSomething() {
 
 func TestLeaveHandsEverythingOver(t *testing.T) {
 	k, nodes := three(t)
-	for len(nodes) > 1 {
+	for _, what := range []string{"the leader", "a follower"} {
 		lead, others := leader(t, nodes...)
-		lead.primaryOfSomething() // the founder has it all before the buckets are balanced
+		gone, rest := lead, others
+		if what == "a follower" {
+			gone, rest = others[0], []*node{lead, others[1]}
+		}
+		gone.primaryOfSomething()
 		began := time.Now()
-		if err := lead.c.Leave(within(t)); err != nil {
+		if err := gone.c.Leave(within(t)); err != nil {
 			t.Fatal(err)
 		}
-		took := time.Since(began)
-		number := lead.number()
-		if left := primaries(lead.c.State(), number); left > 0 {
+		t.Logf("%s left in %v", what, time.Since(began))
+		number := gone.number()
+		if left := primaries(gone.c.State(), number); left > 0 {
 			t.Errorf("it left as primary of %d buckets", left)
 		}
-		if lead.c.Status().Leading {
+		if gone.c.Status().Leading {
 			t.Error("it left as the leader")
 		}
-		t.Logf("left in %v", took)
-		for _, n := range others {
+		for _, n := range rest {
 			n.copies.until("it is away", func(c *copies) bool { return c.away[number] })
 		}
-		lead.close()
-		k.complete(others...)
-		nodes = others
+		gone.close()
+		k.complete(rest...)
+		gone.cfg.Found = nil
+		nodes = append(rest, k.join(gone.cfg))
+		k.complete(nodes...)
+		k.vote(nodes...)
 	}
-	nodes[0].primaryOfSomething()
-	if err := nodes[0].c.Leave(within(t)); !errors.Is(err, ErrAlone) {
-		t.Errorf("the last one: %v", err)
+}
+
+func TestTheLastOneCannotHandOver(t *testing.T) {
+	k := newCluster(t)
+	first := k.config(1)
+	first.Found = k.found
+	a := k.join(first)
+	a.primaryOfSomething()
+	if err := a.c.Leave(within(t)); !errors.Is(err, ErrAlone) {
+		t.Errorf("the last one left: %v", err)
 	}
 }
 

@@ -145,7 +145,9 @@ func (c *Control) become(n *shared.Node) error {
 	c.mu.Lock()
 	c.self = identity{Number: n.Number, Life: n.Life, Change: n.Registered}
 	c.mu.Unlock()
-	c.arb.Identify(n.Number, nil)
+	if err := c.arb.Identify(n.Number, nil); err != nil {
+		return fmt.Errorf("ask for leases: %w", err)
+	}
 	c.log.Info("registered in the cluster", "node", n.Number, "life", n.Life, "change", n.Registered)
 	c.bell.ring()
 	c.box.notice(func(d *desk) { d.introduce() })

@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 
@@ -51,7 +52,7 @@ type reign struct {
 // beginReign is called by the desk.
 func (c *Control) beginReign(e arbiter.Leadership) {
 	r := &reign{
-		c: c, term: e.Term, takeFrom: e.TakeFrom, planner: plan.New(plan.Config{}),
+		c: c, term: e.Term, takeFrom: e.TakeFrom, planner: plan.New(c.cfg.Plan),
 		wake: make(chan struct{}, 1), viewsDue: make(chan struct{}, 1),
 		leaving: map[uint64]int64{}, views: flow.NewAsks(maxBuckets), ended: map[uint32][]uint64{},
 		firsts: map[uint64]int64{}, admitted: map[uint64]admission{}, starts: map[uint64]uint64{},
@@ -159,12 +160,19 @@ func (r *reign) input() (plan.Input, bool) {
 		return plan.Input{}, false
 	}
 	in := plan.Input{Now: now, Leading: true, Term: r.term, TakeFrom: max(r.takeFrom, status.TakeFrom), State: state}
-	r.mu.Lock()
+	until := map[uint64]int64{} // a node that has not asked in this term has 0
+	for i := range state.Nodes {
+		until[state.Nodes[i].Number] = 0
+	}
 	for _, l := range leases {
-		wants, asked := r.leaving[l.Number]
+		until[l.Number] = l.Until
+	}
+	r.mu.Lock()
+	for _, number := range slices.Sorted(maps.Keys(until)) {
+		wants, asked := r.leaving[number]
 		in.Nodes = append(in.Nodes, plan.Evidence{
-			Number: l.Number, LeaseUntil: l.Until, Connected: !seen.away[l.Number], Barred: barred[l.Number],
-			Leaving: asked && now-wants < leavingFor || seen.gone[l.Number],
+			Number: number, LeaseUntil: until[number], Connected: !seen.away[number], Barred: barred[number],
+			Leaving: asked && now-wants < leavingFor || seen.gone[number],
 		})
 	}
 	in.Reports, r.reports = r.reports, nil
