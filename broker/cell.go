@@ -20,15 +20,23 @@ const (
 // cell is one bucket on this node, as its shard sees it.
 type cell struct {
 	*replicated.Bucket
-	at      int     // in the shard's cells
-	touched bool    // had an input in this batch
-	parked  []*task // requests that came while nobody could answer for the bucket, in order
-	until   int64   // when the oldest of them is given up, boot time in nanoseconds
+	at      int                     // in the shard's cells
+	usage   map[string]bucket.Usage // by zone, as counted
+	touched bool                    // had an input in this batch
+	parked  []*task                 // requests that came while nobody could answer for the bucket, in order
+	until   int64                   // when the oldest of them is given up, boot time in nanoseconds
+}
+
+// cell is the cell of a bucket of this shard; nil if the bucket has not begun here.
+func (s *shard) cell(number uint32) *cell {
+	if slot := int(number) / len(s.d.shards); slot < len(s.slots) {
+		return s.slots[slot]
+	}
+	return nil
 }
 
 // touch tells a cell the time before its first input in a batch, and has it take part in the round.
-func (s *shard) touch(number uint32) *cell {
-	c := s.cells[int(number)/len(s.d.shards)]
+func (s *shard) touch(c *cell) *cell {
 	if !c.touched {
 		c.touched = true
 		s.touched = append(s.touched, c)
@@ -57,6 +65,8 @@ func (s *shard) request(t *task, c *cell) {
 		s.finished = append(s.finished, t)
 	case replicated.Elsewhere:
 		s.elsewhere(t, c)
+	case replicated.Misplaced:
+		s.refuse(t, t.zone.misplaced(subjects.BucketOf(t.req.Name, c.Table().Buckets()), c.Number()))
 	case replicated.Full:
 		s.refuse(t, overloaded())
 	case replicated.Later:

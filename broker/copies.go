@@ -23,21 +23,19 @@ func (d *Daemon) tell(do func(s *shard)) {
 
 // tellCell has the shard of one bucket carry something out.
 func (d *Daemon) tellCell(number uint32, do func(s *shard, c *cell)) {
-	if int(number) >= d.buckets() {
-		return // a view of a bucket that this node does not know yet comes again with the state that has it
-	}
-	d.shardOf(number).queue.put(&task{kind: taskCall, call: func(s *shard) { do(s, s.touch(number)) }})
+	d.shardOf(number).queue.put(&task{kind: taskCall, call: func(s *shard) {
+		if c := s.cell(number); c != nil { // what it is told is told again, if it has not begun here yet
+			do(s, s.touch(c))
+		}
+	}})
 }
 
 func (c copies) Install(views []shared.BucketView) {
 	d := c.d
 	d.tell(func(s *shard) {
 		for _, v := range views {
-			if int(v.Bucket) >= d.buckets() || d.shardOf(v.Bucket) != s {
-				continue
-			}
-			if err := s.touch(v.Bucket).Chain().Install(v.View); err != nil {
-				d.log.Error("a committed view cannot be installed", "bucket", v.Bucket, "error", err)
+			if d.shardOf(v.Bucket) == s {
+				s.install(v)
 			}
 		}
 	})
@@ -46,7 +44,9 @@ func (c copies) Install(views []shared.BucketView) {
 func (c copies) Applied(change uint64, state *shared.State) {
 	d := c.d
 	old := d.state.Swap(state)
+	d.count.Store(int64(len(state.Views)))
 	d.tell(func(s *shard) {
+		s.change = change
 		for _, c := range s.cells {
 			c.Chain().Applied(change)
 			s.next[c.at] = min(s.next[c.at], c.due(s.now.Boot))
@@ -58,6 +58,7 @@ func (c copies) Applied(change uint64, state *shared.State) {
 func (c copies) Grant(lease chain.Lease, live int) {
 	c.d.live.Store(int64(live))
 	c.d.tell(func(s *shard) {
+		s.grant = lease
 		for _, c := range s.cells {
 			c.Chain().Grant(lease)
 			s.next[c.at] = min(s.next[c.at], c.due(s.now.Boot))
@@ -114,18 +115,35 @@ func (d *Daemon) tellControl(out *replicated.Output) {
 func (d *Daemon) scores(state *shared.State) {
 	d.tell(func(s *shard) {
 		for _, c := range s.cells {
-			number := c.Number()
-			if plan.Keeps(state, number, d.number) {
-				c.Chain().Join()
-			} else if err := c.Chain().Leave(); err != nil {
-				d.log.Debug("the node keeps a copy for now", "bucket", number, "error", err)
-			}
-			for i := range state.Nodes {
-				if node := state.Nodes[i].Number; node != d.number {
-					c.Chain().Score(node, plan.Score(state, number, node))
-				}
-			}
-			s.touch(number)
+			s.score(c, state)
 		}
 	})
+}
+
+// score does so for one copy.
+func (s *shard) score(c *cell, state *shared.State) {
+	number, self := c.Number(), s.d.number
+	if plan.Keeps(state, number, self) {
+		c.Chain().Join()
+	} else if err := c.Chain().Leave(); err != nil {
+		s.d.log.Debug("the node keeps a copy for now", "bucket", number, "error", err)
+	}
+	for i := range state.Nodes {
+		if node := state.Nodes[i].Number; node != self {
+			c.Chain().Score(node, plan.Score(state, number, node))
+		}
+	}
+	s.touch(c)
+}
+
+// install tells a copy of a view, or keeps it for one that has not begun.
+func (s *shard) install(v shared.BucketView) {
+	c := s.cell(v.Bucket)
+	if c == nil {
+		s.absent[v.Bucket] = v.View
+		return
+	}
+	if err := s.touch(c).Chain().Install(v.View); err != nil {
+		s.d.log.Error("a committed view cannot be installed", "bucket", v.Bucket, "error", err)
+	}
 }

@@ -59,12 +59,13 @@ type Daemon struct {
 	links     *links
 	journal   *journal.Journal // nil: nothing is kept
 	number    uint64           // of this node in its cluster
-	count     int              // of buckets
+	life      uint64           // of this node: how often it has begun without all that it had
+	count     atomic.Int64     // of buckets
 	shards    []*shard
-	turns     []turnFlag    // by bucket: this node is asked about it
-	turned    chan struct{} // a bucket's turn, or the shared state, has changed; holds one
-	adopted   chan struct{} // the shared state has changed; holds one
-	zonesAt   *shared.State // the zones, keys and routes are those of this state; guarded by reloading
+	turns     [conf.MaxBuckets]turnFlag // by bucket: this node is asked about it
+	turned    chan struct{}             // a bucket's turn, or the shared state, has changed; holds one
+	adopted   chan struct{}             // the shared state has changed; holds one
+	zonesAt   *shared.State             // the zones, keys and routes are those of this state; guarded by reloading
 	state     atomic.Pointer[shared.State]
 	peers     peers
 	live      atomic.Int64 // nodes that hold a lease, as of this node's last one
@@ -155,14 +156,14 @@ func (d *Daemon) start(ctx context.Context) error {
 	if err := d.startServer(ctx); err != nil {
 		return err
 	}
-	state, life, err := d.register(ctx, past)
+	state, err := d.register(ctx, past)
 	if err != nil {
 		return err
 	}
 	if err := d.settle(); err != nil {
 		return err
 	}
-	if err := d.openBuckets(past, life, state); err != nil {
+	if err := d.openBuckets(past, state); err != nil {
 		return err
 	}
 	if err := d.serve(ctx, state); err != nil {
@@ -171,7 +172,7 @@ func (d *Daemon) start(ctx context.Context) error {
 	d.ready.Store(true)
 	d.announce("up", "up")
 	d.log.Info("serving", "url", d.nats.ClientURL(), "node", d.node, "number", d.number, "zones", len(state.Zones),
-		"buckets", d.count, "data", d.settings.Data)
+		"buckets", d.buckets(), "data", d.settings.Data)
 	return nil
 }
 
@@ -213,7 +214,7 @@ func (d *Daemon) serve(ctx context.Context, state *shared.State) error {
 func shardCount(buckets int) int { return min(runtime.GOMAXPROCS(0), buckets) }
 
 // buckets is how many there are.
-func (d *Daemon) buckets() int { return d.count }
+func (d *Daemon) buckets() int { return int(d.count.Load()) }
 
 // turnFlag says whether this node is asked about a bucket.
 type turnFlag struct{ atomic.Bool }

@@ -39,13 +39,15 @@ func (d *Daemon) describe() json.RawMessage {
 		}
 		parts <- list
 	})
-	all := make([]*CopyStatus, d.count)
+	all := make([]*CopyStatus, d.buckets())
 	timeout := time.After(describeTime)
 	for range d.shards {
 		select {
 		case list := <-parts:
 			for i := range list {
-				all[list[i].Bucket] = &list[i]
+				if number := int(list[i].Bucket); number < len(all) {
+					all[number] = &list[i]
+				}
 			}
 		case <-timeout:
 			return nil // a shard that does not get to it has other things to do

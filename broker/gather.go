@@ -34,7 +34,7 @@ func (s *shard) each(t *task, c *cell) {
 	if c.Turned() != replicated.Taken {
 		return // another node is asked, or nobody can answer: then not all are covered
 	}
-	s.touch(c.Number())
+	s.touch(c)
 	switch g.op {
 	case subjects.OpKeep:
 		count, hash, _, ended := c.Table().Keep(s.now, t.zone.name, t.in.Session, t.req.Beat)

@@ -81,7 +81,7 @@ func (d *Daemon) openIdentity() (*conf.Identity, error) {
 }
 
 // register makes this node known to its cluster, or founds one, and gives what the cluster's nodes share.
-func (d *Daemon) register(ctx context.Context, past past) (state *shared.State, life uint64, err error) {
+func (d *Daemon) register(ctx context.Context, past past) (state *shared.State, err error) {
 	cfg := control.Config{
 		Identifier: d.node, Name: d.settings.Node, Location: d.settings.Location, Priority: d.settings.Priority,
 		Clients: []string{d.nats.Addr().String()}, Fresh: !past.whole, Dir: d.settings.Data, Conn: d.nodes,
@@ -93,17 +93,17 @@ func (d *Daemon) register(ctx context.Context, past past) (state *shared.State, 
 	}
 	if d.settings.MayFound() {
 		if cfg.Found, err = d.founding(); err != nil {
-			return nil, 0, err
+			return nil, err
 		}
 	}
 	if d.control, err = control.Start(ctx, cfg); err != nil {
-		return nil, 0, fmt.Errorf("start the control plane: %w", err)
+		return nil, fmt.Errorf("start the control plane: %w", err)
 	}
-	if d.number, life, state, err = d.control.WaitRegistered(ctx); err != nil {
-		return nil, 0, fmt.Errorf("join the cluster: %w", err)
+	if d.number, d.life, state, err = d.control.WaitRegistered(ctx); err != nil {
+		return nil, fmt.Errorf("join the cluster: %w", err)
 	}
 	d.state.Store(state)
-	return state, life, nil
+	return state, nil
 }
 
 // founding is what a new cluster begins with: what this node's own configuration has of what is shared from then on.

@@ -26,6 +26,9 @@ func (s *shard) perform() {
 	for _, turn := range s.out.Turns {
 		s.d.turn(turn)
 	}
+	for i := range s.out.Forks {
+		s.fork(&s.out.Forks[i])
+	}
 	for _, touched := range s.out.Touched {
 		s.recount(touched)
 	}
@@ -56,15 +59,15 @@ func (s *shard) publish() {
 
 // recount takes in what a zone has in a bucket now; a change that is not about one zone may be about any.
 func (s *shard) recount(touched replicated.Touched) {
-	table := s.cells[int(touched.Bucket)/len(s.d.shards)].Table()
+	c := s.cell(touched.Bucket)
 	if touched.Zone != "" {
 		if z := s.d.zone(touched.Zone); z != nil {
-			z.count(touched.Bucket, table.Usage(z.name))
+			c.count(z)
 		}
 		return
 	}
 	for _, z := range *s.d.zones.Load() { // order: each is counted by itself
-		z.count(touched.Bucket, table.Usage(z.name))
+		c.count(z)
 	}
 }
 

@@ -137,7 +137,8 @@ func (d *Daemon) recount(z *zone) {
 	for _, s := range d.shards {
 		s.queue.put(&task{kind: taskCall, call: func(s *shard) {
 			for _, c := range s.cells {
-				z.count(c.Number(), c.Table().Usage(z.name))
+				delete(c.usage, z.name) // its counters begin at 0
+				c.count(z)
 			}
 		}})
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/opencluster/oclocks/bucket"
+	"github.com/opencluster/oclocks/bucket/chain"
 	"github.com/opencluster/oclocks/bucket/replicated"
 	"github.com/opencluster/oclocks/internal/boottime"
 	"github.com/opencluster/oclocks/internal/journal"
@@ -20,6 +21,7 @@ const batchTasks = 256
 type shard struct {
 	d      *Daemon
 	index  int
+	slots  []*cell // by number of the bucket divided by the number of shards; nil: it has not begun here
 	cells  []*cell
 	next   []int64 // by cell: when it wants to be touched, boot time in nanoseconds
 	queue  *queue
@@ -27,10 +29,12 @@ type shard struct {
 	keys   keySource
 	sealer *receipts
 	closed closedConns
-	lease  int64 // this node may act until then, boot time in nanoseconds
 	done   chan struct{}
 
-	zones map[string]bucket.ZoneSettings // of all cells' tables
+	zones  map[string]bucket.ZoneSettings // of all cells' tables
+	absent map[uint32]chain.View          // views of buckets that have not begun here
+	grant  chain.Lease                    // of the node
+	change uint64                         // of the control plane, applied
 
 	// Of the batch in progress.
 	now      bucket.Now
@@ -45,14 +49,21 @@ type shard struct {
 func newShard(d *Daemon, index int) *shard {
 	return &shard{
 		d: d, index: index, queue: newQueue(), timer: boottime.NewTimer(), sealer: newReceipts(d.secret),
-		zones: make(map[string]bucket.ZoneSettings), done: make(chan struct{}),
+		zones: make(map[string]bucket.ZoneSettings), absent: make(map[uint32]chain.View), done: make(chan struct{}),
 	}
 }
 
-// add gives the shard its next bucket.
-func (s *shard) add(b *replicated.Bucket) {
-	s.cells = append(s.cells, &cell{Bucket: b, at: len(s.cells)})
+// add gives the shard a bucket.
+func (s *shard) add(b *replicated.Bucket) *cell {
+	c := &cell{Bucket: b, at: len(s.cells), usage: make(map[string]bucket.Usage)}
+	slot := int(b.Number()) / len(s.d.shards)
+	if slot >= len(s.slots) {
+		s.slots = append(s.slots, make([]*cell, slot+1-len(s.slots))...)
+	}
+	s.slots[slot] = c
+	s.cells = append(s.cells, c)
 	s.next = append(s.next, 0)
+	return c
 }
 
 // run works until the queue is closed and empty, or the journal has failed.
@@ -87,7 +98,7 @@ func (s *shard) batch(tasks []*task) {
 	s.out.Reset()
 	for i, at := range s.next {
 		if at <= s.now.Boot {
-			s.touch(uint32(i*len(s.d.shards) + s.index))
+			s.touch(s.cells[i])
 		}
 	}
 	for _, t := range tasks {
@@ -96,6 +107,7 @@ func (s *shard) batch(tasks []*task) {
 	for i := 0; i < len(s.touched); i++ {
 		c := s.touched[i]
 		s.unpark(c)
+		c.Grow(s.now, uint32(s.d.buckets()))
 		c.Round(s.now, &s.out)
 		if err := c.Err(); err != nil {
 			s.d.fail(err)
@@ -148,7 +160,12 @@ func (s *shard) step(t *task) {
 	case taskCall:
 		t.call(s)
 	case taskOne:
-		s.request(t, s.touch(t.bucket))
+		c := s.cell(t.bucket)
+		if c == nil {
+			s.refuse(t, noPrimary())
+			return
+		}
+		s.request(t, s.touch(c))
 	case taskChain:
 		s.chain(t)
 		s.finished = append(s.finished, t)
@@ -165,7 +182,11 @@ func (s *shard) step(t *task) {
 func (s *shard) chain(t *task) {
 	for i := range t.messages {
 		m := &t.messages[i]
-		if err := s.touch(m.Bucket).Chain().Receive(t.from, *m); err != nil {
+		c := s.cell(m.Bucket)
+		if c == nil {
+			continue // it has not begun here yet; what is lost is sent again
+		}
+		if err := s.touch(c).Chain().Receive(t.from, *m); err != nil {
 			s.d.metrics.misdirected.Inc()
 			s.d.log.Debug("a message of the chain is not for this node", "error", err)
 		}
@@ -184,7 +205,7 @@ func (s *shard) nextDue() int64 {
 // all has every cell take part in this batch.
 func (s *shard) all(do func(c *cell)) {
 	for _, c := range s.cells {
-		do(s.touch(c.Number()))
+		do(s.touch(c))
 	}
 }
 

@@ -81,42 +81,56 @@ func (d *Daemon) replay(replay *journal.Replay) (map[uint32]replicated.Start, er
 }
 
 // openBuckets makes this node's copy of every bucket and gives it to its shard.
-func (d *Daemon) openBuckets(past past, life uint64, state *shared.State) error {
-	d.count = len(state.Views)
-	d.turns = make([]turnFlag, d.count)
-	d.shards = make([]*shard, shardCount(d.count))
+func (d *Daemon) openBuckets(past past, state *shared.State) error {
+	d.count.Store(int64(len(state.Views)))
+	d.shards = make([]*shard, shardCount(d.buckets()))
 	for i := range d.shards {
 		d.shards[i] = newShard(d, i)
 	}
-	self := chain.Member{Node: d.number, Inc: life << 32}
-	for number := range uint32(d.count) {
+	for number := range past.starts { // order: one is enough
+		if int(number) >= d.buckets() {
+			return fmt.Errorf("the journal has bucket %d and the cluster has %d buckets: is %s the directory of another cluster?",
+				number, d.buckets(), d.settings.Data)
+		}
+	}
+	for number := range uint32(d.buckets()) {
 		s := d.shardOf(number)
-		start := past.starts[number]
-		if old := start.Chain.State.Self; old.Node != d.number || old.Inc>>32 != life {
+		start, self, ok := d.begins(past, number)
+		if !ok {
+			continue
+		}
+		if half := start.Half.Table; half != nil && past.has(half.Bucket()) {
+			start.Half = replicated.Half{}
+		}
+		if old := start.Chain.State.Self; old.Node != d.number || old.Inc>>32 != d.life {
 			// What is there was another member's: of an earlier life, or of another node whose directory this was.
 			start.Chain.State.Self = self
 		}
-		b, err := replicated.New(replicated.Config{
-			Table: d.tableConfig(number, uint32(d.count)),
-			Chain: chain.Config{
-				Bucket: number, Self: self, Acks: state.Settings.Acks,
-				Limits:   chain.Limits{Change: maxChange},
-				Recovery: int64(state.Settings.NodeLease + state.Settings.MaxLease),
-			},
-			Volatile: d.journal == nil, Zones: s.zones,
-		}, start)
+		b, err := replicated.New(d.bucketConfig(number, self, s), start)
 		if err != nil {
 			return err
 		}
 		s.add(b)
 	}
-	for number := range past.starts { // order: one is enough
-		if int(number) >= d.count {
-			return fmt.Errorf("the journal has bucket %d and the cluster has %d buckets: is %s the directory of another cluster?",
-				number, d.count, d.settings.Data)
-		}
-	}
 	return nil
+}
+
+func (p past) has(number uint32) bool {
+	_, there := p.starts[number]
+	return there
+}
+
+// bucketConfig is what a bucket of this node is made with.
+func (d *Daemon) bucketConfig(number uint32, self chain.Member, s *shard) replicated.Config {
+	settings := d.state.Load().Settings
+	return replicated.Config{
+		Table: d.tableConfig(number, uint32(d.buckets())),
+		Chain: chain.Config{
+			Bucket: number, Self: self, Acks: settings.Acks, Limits: chain.Limits{Change: maxChange},
+			Recovery: int64(settings.Recovery()),
+		},
+		Volatile: d.journal == nil, Zones: s.zones,
+	}
 }
 
 // maxChange is the largest change of a table, in bytes: what the journal takes, less what stands around it.

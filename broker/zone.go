@@ -35,7 +35,6 @@ type zone struct {
 	incarnation uint64 // pump only: of the session that was opened last
 
 	holds, waiters, sessionCount atomic.Int64
-	usage                        []bucket.Usage // by bucket; each entry belongs to its bucket's shard
 
 	turnMu sync.Mutex
 	hot    map[uint32]*nats.Subscription // of the buckets that this node is asked about
@@ -54,7 +53,7 @@ func (d *Daemon) newZone(settings conf.Zone) (*zone, error) {
 	z := &zone{
 		d: d, name: settings.Name, inbox: make(chan *nats.Msg, inboxSize),
 		tokens: newTokens(d.secret, settings.Name), sessions: make(map[sessionKey]bucket.Session),
-		usage: make([]bucket.Usage, d.buckets()), hot: make(map[uint32]*nats.Subscription), quit: make(chan struct{}), done: make(chan struct{}),
+		hot: make(map[uint32]*nats.Subscription), quit: make(chan struct{}), done: make(chan struct{}),
 	}
 	z.stats.started = time.Now().UTC()
 	z.configure(settings)
@@ -113,13 +112,16 @@ func (z *zone) full() (holds, waiters, sessions bool) {
 		z.sessionCount.Load() >= int64(q.Sessions)
 }
 
-// count takes in what the zone has in a bucket now. Only that bucket's shard calls it for that bucket.
-func (z *zone) count(number uint32, now bucket.Usage) {
-	before := &z.usage[number]
+// count takes in what a zone has in the bucket now.
+func (c *cell) count(z *zone) {
+	before, now := c.usage[z.name], c.Table().Usage(z.name)
+	if before == now {
+		return
+	}
+	c.usage[z.name] = now
 	z.holds.Add(int64(now.Holds - before.Holds))
 	z.waiters.Add(int64(now.Waiters - before.Waiters))
 	z.sessionCount.Add(int64(now.Sessions - before.Sessions))
-	*before = now
 }
 
 // private says whether the zone's users have inboxes that nobody else may listen to.
