@@ -1,27 +1,72 @@
 package chain
 
-import "testing"
+import (
+	"fmt"
+	"testing"
+)
 
 // BenchmarkChain passes changes of 200 bytes along a chain of three with acks first, until each is answered: all the work of
 // all three copies, encoding and decoding included, for one change.
 func BenchmarkChain(b *testing.B) {
-	for _, batch := range []int{1, 16, 256} {
-		b.Run(map[int]string{1: "one", 16: "batch16", 256: "batch256"}[batch], func(b *testing.B) {
+	for _, batch := range []int{1, 64} {
+		b.Run(fmt.Sprintf("batch%d", batch), func(b *testing.B) {
 			p := newPipe(b)
 			data := make([]byte, 200)
 			b.ReportAllocs()
 			for n := 0; n < b.N; n += batch {
-				for range batch {
-					if _, err := p.nodes[0].Propose(data); err != nil {
-						b.Fatal(err)
-					}
-				}
+				p.propose(b, data, batch)
 				seq := p.nodes[0].Status().Last.Seq
 				for p.confirmed < seq {
 					p.turn(b)
 				}
 			}
 		})
+	}
+}
+
+// BenchmarkPrimary is the primary's part of that: Propose, Ready that sends, Receive of the confirmation, Ready that answers.
+func BenchmarkPrimary(b *testing.B) { benchmarkOne(b, 0) }
+
+// BenchmarkSecondary is the first secondary's part: Receive, Ready that confirms and passes on, Receive of the tail's
+// confirmation, Ready that passes it up.
+func BenchmarkSecondary(b *testing.B) { benchmarkOne(b, 1) }
+
+// benchmarkOne stops the clock for everything but one of the copies, encoding and decoding too.
+func benchmarkOne(b *testing.B, which int) {
+	for _, batch := range []int{1, 64} {
+		b.Run(fmt.Sprintf("batch%d", batch), func(b *testing.B) {
+			p := newPipe(b)
+			data := make([]byte, 200)
+			b.ReportAllocs()
+			b.ResetTimer()
+			b.StopTimer()
+			for n := 0; n < b.N; n += batch {
+				if which == 0 {
+					b.StartTimer()
+				}
+				p.propose(b, data, batch)
+				b.StopTimer()
+				for range 3 {
+					p.timed(b, which)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkIdle is what a bucket costs in a turn in which it has nothing to do.
+func BenchmarkIdle(b *testing.B) {
+	p := newPipe(b)
+	for range 1000 {
+		p.turn(b)
+	}
+	for b.Loop() {
+		p.now += 1000
+		for _, r := range p.nodes {
+			if r.Next(p.now) <= p.now {
+				b.Fatal("there is something to do")
+			}
+		}
 	}
 }
 
@@ -53,10 +98,28 @@ func newPipe(b *testing.B) *pipe {
 	return p
 }
 
-func (p *pipe) turn(b *testing.B) {
-	p.now += 1000
+func (p *pipe) propose(b *testing.B, data []byte, batch int) {
+	for range batch {
+		if _, err := p.nodes[0].Propose(data); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func (p *pipe) turn(b *testing.B) { p.timed(b, -1) }
+
+// timed lets each copy have a turn. The clock of the benchmark runs only in what the one copy does.
+func (p *pipe) timed(b *testing.B, which int) {
+	p.now += 100_000
 	for i, r := range p.nodes {
+		if i == which {
+			b.StartTimer()
+		}
+		r.Tick(p.now)
 		out := r.Ready(p.now)
+		if i == which {
+			b.StopTimer()
+		}
 		if i == 0 {
 			p.confirmed = out.Confirmed
 		}
@@ -65,7 +128,15 @@ func (p *pipe) turn(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			if err := p.nodes[m.To.Node-1].Receive(m.From.Node, m); err != nil {
+			to := int(m.To.Node) - 1
+			if to == which {
+				b.StartTimer()
+			}
+			err = p.nodes[to].Receive(m.From.Node, m)
+			if to == which {
+				b.StopTimer()
+			}
+			if err != nil {
 				b.Fatal(err)
 			}
 		}
