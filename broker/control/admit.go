@@ -58,6 +58,9 @@ func (r *reign) register(ctx context.Context, data []byte) admission {
 		}
 		r.admitted[request.Start] = answer
 		r.starts[res.Number] = request.Start
+		r.mu.Lock()
+		delete(r.leaving, res.Number) // that was the process before
+		r.mu.Unlock()
 	}
 	return answer
 }

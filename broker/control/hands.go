@@ -26,9 +26,18 @@ func (r *reign) carryOut(in *plan.Input, out *plan.Output) {
 		r.want(in, out)
 	}
 	r.order(out)
-	if len(out.Members) > 0 {
+	if len(out.Members) > 0 && !r.premature(out.Members[0], in.State) {
 		r.step(out.Members[0])
 	}
+}
+
+// premature says that the leadership is not given away yet: a leader that leaves hands its buckets over first, since the next
+// leader may take nothing from anybody for a while. Leave gives the leadership away after that.
+func (r *reign) premature(s plan.MemberStep, state *shared.State) bool {
+	r.c.mu.Lock()
+	leaving, number := r.c.leaving, r.c.self.Number
+	r.c.mu.Unlock()
+	return s.Change == plan.Transfer && leaving && primaries(state, number) > 0
 }
 
 // want keeps views for the next command, each with the nodes whose lease has to be over for it: those of the in-sync set
@@ -134,6 +143,7 @@ func (r *reign) order(out *plan.Output) {
 	own := r.c.identity().Number
 	for _, number := range nodes {
 		o := byNode[number]
+		r.c.log.Debug("orders", "node", number, "seal", len(o.Seal), "hand over", len(o.HandOver))
 		if number == own {
 			r.c.box.notice(func(d *desk) { d.order(o) })
 			continue
@@ -160,6 +170,7 @@ func (r *reign) step(s plan.MemberStep) {
 		ctx, cancel := context.WithTimeout(r.ctx, stepWait)
 		defer cancel()
 		err := r.change(ctx, s)
+		r.c.log.Debug("a step of the group", "change", s.Change, "raft", s.Raft, "error", err)
 		if err != nil && r.ctx.Err() == nil {
 			r.c.log.Warn("the group of the control plane cannot be changed now", "change", s.Change, "raft", s.Raft, "error", err)
 		}

@@ -110,9 +110,13 @@ func (r *reign) run() {
 	}
 }
 
-// next is when the planner is asked again at the latest. That a node has got a lease is told by nobody.
+// next is when the planner is asked again at the latest. That a node has got a lease, or a learner has caught up, is told by
+// nobody.
 func (r *reign) next(in *plan.Input, out *plan.Output) int64 {
 	pause := restful
+	if len(in.Group.Learners) > 0 && len(in.Group.Voters) < in.State.Settings.Voters {
+		pause = restless
+	}
 	for i := range in.State.Nodes {
 		n := &in.State.Nodes[i]
 		at := slices.IndexFunc(in.Nodes, func(e plan.Evidence) bool { return e.Number == n.Number })
