@@ -40,6 +40,7 @@ type Planner struct {
 type Config struct {
 	Linger int64 // how long copies that are alive and not needed are waited for, so that they keep their place (20 ms)
 	Grace  int64 // how long a primary that has sealed itself has to bring its own next view (200 ms)
+	Stuck  int64 // how long a chain in which another one has sealed itself has to go on without it (2 s)
 	Gather int64 // how long a recovery waits for the copies of nodes that are alive (200 ms)
 	Repeat int64 // until an order or a command is given again (100 ms)
 	Settle int64 // how long a node must have had its lease before something is moved to it (3 s)
@@ -58,6 +59,7 @@ func (c Config) withDefaults() Config {
 	}{
 		{&c.Linger, 20 * ms},
 		{&c.Grace, 200 * ms},
+		{&c.Stuck, 2000 * ms},
 		{&c.Gather, 200 * ms},
 		{&c.Repeat, 100 * ms},
 		{&c.Settle, 3000 * ms},

@@ -1,13 +1,14 @@
 package plan
 
-// asked is what is known of whether a primary is sealed.
+// asked is what is known of whether a bucket's primary is sealed.
 type asked struct {
 	sent int64 // when it was asked
 	told int64 // when it answered, 0 if it never did
 }
 
-// probe asks the primaries, all in a new term and each from time to time, whether they are sealed. One may be, without this
-// leader knowing of it: the leader before has sealed it, or its report got lost. It would wait for a view for ever.
+// probe asks the members of the chains, all in a new term and each from time to time, whether they are sealed. One may be,
+// without this leader knowing of it: the leader before has sealed it, or its report got lost. A primary would wait for a
+// view for ever. It is asked until it answers.
 func (t *turn) probe() {
 	if n := len(t.State.Views); n != len(t.asked) {
 		t.Planner.asked = append(t.asked, make([]asked, n)...)[:n]
@@ -31,8 +32,8 @@ func (t *turn) probe() {
 			t.wake(a.sent + t.cfg.Repeat)
 			continue
 		}
-		m := t.State.Views[b].Primary()
-		if t.State.Views[b].Epoch == 0 || t.takes[b] != nil || !t.alive(m) {
+		v := &t.State.Views[b]
+		if v.Epoch == 0 || t.takes[b] != nil || !t.alive(v.Primary()) {
 			continue
 		}
 		if len(t.out.Seal) >= t.cfg.Batch {
@@ -41,6 +42,10 @@ func (t *turn) probe() {
 		a.sent, a.told = t.Now, 0
 		t.Planner.unanswered = true
 		t.wake(t.Now + t.cfg.Repeat)
-		t.out.Seal = append(t.out.Seal, SealOrder{Node: m.Node, Bucket: b})
+		for _, m := range v.Chain {
+			if t.alive(m) {
+				t.out.Seal = append(t.out.Seal, SealOrder{Node: m.Node, Bucket: b})
+			}
+		}
 	}
 }

@@ -22,7 +22,7 @@ func TestNeverTwoPrimaries(t *testing.T) {
 			s.round(100 * ms)
 		}
 		for range rapid.IntRange(10, 120).Draw(t, "turns") {
-			s.disturb(rapid.IntRange(0, 15).Draw(t, "what"), rapid.IntRange(0, nodes-1).Draw(t, "node"))
+			s.disturb(rapid.IntRange(0, 19).Draw(t, "what"), rapid.IntRange(0, nodes-1).Draw(t, "node"))
 			s.check()
 			if len(s.wrong) > 0 {
 				t.Fatal(s.wrong)
@@ -88,6 +88,54 @@ func (s *sim) disturb(what, node int) {
 		s.orders, s.reports = nil, nil
 	case 15:
 		n.leaving = !n.leaving
+	default:
+		s.race(n)
+	}
+}
+
+// race lets a node come back just when others take over from it, every step at any time.
+func (s *sim) race(n *simNode) {
+	was := n.cut
+	n.cut = true
+	for range 8 + s.r.IntN(3) {
+		s.now += 100 * ms
+		for _, o := range s.nodes {
+			s.renew(o)
+			if o != n {
+				s.apply(o, len(s.states))
+			}
+		}
+	}
+	n.cut = was && s.r.IntN(2) == 0
+	for range 5 + s.r.IntN(30) {
+		switch s.r.IntN(16) {
+		case 0:
+			s.elect()
+		case 1, 2:
+			s.renew(n)
+		case 3, 4:
+			s.apply(n, len(s.states))
+		case 5, 6, 7, 8:
+			s.step()
+		case 9, 10, 11:
+			for _, o := range s.orders {
+				s.obey(o)
+			}
+			s.orders = nil
+		case 12, 13:
+			for _, p := range s.proposals {
+				s.commit(p)
+			}
+			s.proposals = nil
+		default:
+			for _, o := range s.nodes {
+				if o != n {
+					s.renew(o)
+					s.apply(o, len(s.states))
+				}
+			}
+		}
+		s.check()
 	}
 }
 
@@ -125,7 +173,11 @@ func (s *sim) settled(t *rapid.T) {
 	for _, n := range s.nodes {
 		low, high := simBucket/len(s.nodes), (simBucket+len(s.nodes)-1)/len(s.nodes)
 		if l := loads[n.number]; l < low || l > high {
-			t.Fatalf("node %d is primary of %d of %d buckets", n.number, l, simBucket)
+			all := ""
+			for b := range uint32(simBucket) {
+				all += s.dump(b)
+			}
+			t.Fatalf("node %d is primary of %d of %d buckets%s", n.number, l, simBucket, all)
 		}
 	}
 	if s.quiet < 50 {

@@ -123,11 +123,15 @@ func (s *sim) judge(b uint32, old, v *chain.View) {
 	}
 	recovers := !old.Recovery || !old.Counts(v.Primary()) || s.rule == chain.Majority && v.InSync < old.InSync
 	if v.Recovery && recovers {
+		hope := 0
 		for _, m := range old.Members() {
-			n := s.nodes[m.Node-1]
-			if n.up && !n.cut && n.copies[b].member == m && s.now < n.until && s.rule == chain.First {
-				s.fail("bucket %d: %v after %v: %v was alive", b, v, old, m)
+			lost := max(s.table[m.Node], s.takeFrom) + 1000*ms
+			if n := s.nodes[m.Node-1]; n.copies[b].member == m && s.now < lost {
+				hope++
 			}
+		}
+		if hope >= seals(s.rule, old.InSync) && !old.Recovery {
+			s.fail("bucket %d: %v after %v: it could have been a takeover", b, v, old)
 		}
 		s.answered[b] = nil // told in the view
 		for _, e := range head.log {

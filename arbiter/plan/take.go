@@ -14,15 +14,16 @@ type take struct {
 	epoch   uint64 // the view that is followed
 	reports []chain.Report
 
-	sealed  int64 // when its primary told that it is sealed, without having been asked; 0 if it did not
-	sealing bool  // copies were asked to seal: the next view is owed
+	owed    int64 // copies are sealed, and if nobody else brings the next view until then, it is owed
+	sealing bool  // copies were asked to seal for the next view
 	since   int64 // since then
 	orders  []order
 
 	enough   int64 // since when the reports are enough for a takeover; 0 if they are not
 	hopeless int64 // since when they can never be; 0 if they can
 	next     chain.View
-	proposed int64 // when next was proposed last; 0 if it was not
+	held     []chain.Member // who must not act any more before next is committed
+	proposed int64          // when next was proposed last; 0 if it was not
 }
 
 // order is when a node was asked last.
@@ -57,18 +58,19 @@ func (t *turn) hear(reports []BucketReport) {
 			continue // of a copy that was before the one in the chain
 		}
 		if k == nil {
-			if r.Report.Member != v.Primary() {
-				continue // its primary will notice
-			}
-			k = &take{epoch: v.Epoch}
-			t.takes[r.Bucket] = k
+			k = &take{epoch: v.Epoch, owed: Never}
 		}
-		if r.Report.Member == v.Primary() && k.sealed == 0 {
-			k.sealed = t.Now
-			if r.Report.Failed {
-				k.sealed -= t.cfg.Grace // it brings nothing
-			}
+		switch {
+		case v.Place(r.Report.Member) < 0 && len(k.reports) == 0 && !k.sealing:
+			continue // it hinders nobody
+		case r.Report.Member != v.Primary():
+			k.owed = min(k.owed, t.Now+t.cfg.Stuck)
+		case r.Report.Failed:
+			k.owed = t.Now
+		default:
+			k.owed = min(k.owed, t.Now+t.cfg.Grace)
 		}
+		t.takes[r.Bucket] = k
 		k.reports = slices.DeleteFunc(k.reports, func(o chain.Report) bool { return o.Member.Node == r.Report.Member.Node })
 		k.reports = append(k.reports, r.Report)
 	}
@@ -131,9 +133,9 @@ func (t *turn) refresh(b uint32) {
 		return
 	}
 	delete(t.takes, b)
-	left := slices.DeleteFunc(k.reports, func(r chain.Report) bool { return r.Epoch < v.Epoch })
-	if slices.ContainsFunc(left, func(r chain.Report) bool { return r.Member == v.Primary() }) {
-		t.takes[b] = &take{epoch: v.Epoch, reports: left, sealed: t.Now}
+	left := slices.DeleteFunc(k.reports, func(r chain.Report) bool { return r.Epoch < v.Epoch || v.Place(r.Member) < 0 })
+	if len(left) > 0 {
+		t.takes[b] = &take{epoch: v.Epoch, reports: left, owed: t.Now + t.cfg.Grace}
 	}
 }
 
@@ -146,11 +148,19 @@ func (t *turn) follow(b uint32) {
 			return
 		}
 		if k == nil {
-			k = &take{epoch: v.Epoch}
+			k = &take{epoch: v.Epoch, owed: Never}
 			t.takes[b] = k
 		}
 		k.sealing, k.since = true, t.Now
 	}
+	if k.proposed != 0 && t.State.Lives(k.next.Primary()) {
+		// It may be committed at any time, whatever is known now; so it is asked for until it is, and who has to stay silent
+		// for it does. Nothing else can be right before: what follows this view is another matter.
+		t.stopped(k, k.held)
+		t.propose(b, k, k.next)
+		return
+	}
+	k.proposed = 0
 	t.decide(b, k, v)
 	if k.proposed == 0 {
 		t.seal(b, k, v)
@@ -159,7 +169,7 @@ func (t *turn) follow(b uint32) {
 
 // due says whether it is time to seal copies for the bucket's next view.
 func (t *turn) due(k *take, v *chain.View) bool {
-	if k != nil && !t.wait(k.sealed+t.cfg.Grace) {
+	if k != nil && !t.wait(k.owed) {
 		return true
 	}
 	if lapsed, _ := t.lapsed(v.Primary()); !lapsed {
@@ -270,7 +280,7 @@ func (t *turn) decide(b uint32, k *take, v *chain.View) {
 		}
 		held = v.Members()
 	default:
-		k.enough, k.hopeless, k.proposed = 0, 0, 0
+		k.enough, k.hopeless = 0, 0
 		if lapsed, _ := t.lapsed(v.Primary()); lapsed && t.Now-k.since < 5*t.cfg.Repeat {
 			t.hold(v.Primary())
 		}
@@ -279,6 +289,7 @@ func (t *turn) decide(b uint32, k *take, v *chain.View) {
 	if !t.stopped(k, held) {
 		return
 	}
+	k.held = held
 	t.propose(b, k, next)
 }
 
@@ -336,7 +347,7 @@ func (t *turn) propose(b uint32, k *take, next chain.View) {
 	if t.full(len(t.out.Views)) {
 		return
 	}
-	k.next, k.proposed = next, t.Now
+	k.next, k.proposed = next.Clone(), t.Now
 	t.out.Views = append(t.out.Views, shared.BucketView{Bucket: b, View: next})
 	t.wake(t.Now + t.cfg.Repeat)
 }
