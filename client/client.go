@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -20,7 +21,7 @@ import (
 // What is to be done is decided by package machine, under mu. Around it are the callback of the reply inbox, and two
 // goroutines: the loop, which has the timer and sees the connection break and come back, and the sender, which publishes.
 // They are two because a publish blocks on a connection that stands still, and the end of a lock's trust must not wait for
-// that.
+// that. Two more have to do with servers that come and go: one tells those who listen, one measures how far they are.
 type Client struct {
 	nc    *nats.Conn
 	own   bool // nc is closed with the client
@@ -29,12 +30,19 @@ type Client struct {
 	opts  options
 
 	sub      *nats.Subscription // of the inbox
+	comings  *nats.Subscription // of servers that come and go
 	statuses chan nats.Status
 	timer    *boottime.Timer
 	wake     chan struct{} // the queue is not empty
 	quit     chan struct{} // closed to end the goroutines
 	quitOnce sync.Once
 	running  sync.WaitGroup
+
+	remeasure chan struct{} // the list of servers may have changed
+	news      chan subjects.ServerEvent
+	missed    atomic.Bool // news was full
+	listening sync.Mutex
+	listeners []*func(subjects.ServerEvent)
 
 	mu        sync.Mutex
 	m         *machine.Machine
@@ -57,7 +65,8 @@ type outgoing struct {
 func newClient(nc *nats.Conn, own bool, user string, o options) *Client {
 	return &Client{
 		nc: nc, own: own, user: user, inbox: newInbox(user), opts: o, timer: boottime.NewTimer(),
-		wake: make(chan struct{}, 1), quit: make(chan struct{}), idle: make(chan struct{}), armed: machine.Never,
+		wake: make(chan struct{}, 1), remeasure: make(chan struct{}, 1),
+		news: make(chan subjects.ServerEvent, newsBuffer), quit: make(chan struct{}), idle: make(chan struct{}), armed: machine.Never,
 	}
 }
 
@@ -69,13 +78,21 @@ func (c *Client) start(cfg machine.Config) error {
 		c.timer.Close()
 		return fmt.Errorf("subscribe to the inbox: %w", err)
 	}
+	if c.comings, err = c.nc.Subscribe(subjects.ServerEvents, c.receiveServer); err != nil {
+		c.timer.Close()
+		return fmt.Errorf("subscribe to the events of servers: %w", err)
+	}
 	if c.own {
 		c.nc.SetErrorHandler(c.asyncError(c.nc.ErrorHandler()))
 	}
+	c.opts.road.arrived(c.nc.ConnectedUrl())
 	c.statuses = c.nc.StatusChanged()
-	c.running.Add(2)
-	go c.loop()
-	go c.send()
+	c.running.Go(c.loop)
+	c.running.Go(c.send)
+	c.running.Go(c.herald)
+	if c.own && c.opts.nearest {
+		c.running.Go(c.measure)
+	}
 	return nil
 }
 
@@ -91,8 +108,10 @@ func (c *Client) stop() {
 			c.nc.Close()
 			return
 		}
-		if err := c.sub.Unsubscribe(); err != nil && !errors.Is(err, nats.ErrConnectionClosed) {
-			c.opts.log.Warn("unsubscribe from the inbox", "error", err)
+		for _, sub := range []*nats.Subscription{c.sub, c.comings} {
+			if err := sub.Unsubscribe(); err != nil && !errors.Is(err, nats.ErrConnectionClosed) {
+				c.opts.log.Warn("unsubscribe", "subject", sub.Subject, "error", err)
+			}
 		}
 	})
 }

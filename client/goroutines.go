@@ -13,7 +13,6 @@ import (
 
 // loop has the timer of everything that becomes due, and sees the connection break and come back.
 func (c *Client) loop() {
-	defer c.running.Done()
 	statuses := c.statuses
 	for {
 		select {
@@ -38,6 +37,10 @@ func (c *Client) loop() {
 func (c *Client) lookAtConnection() {
 	status, conn, last := c.nc.Status(), connName(c.nc), c.nc.LastError()
 	connected := status == nats.CONNECTED
+	if connected {
+		c.opts.road.arrived(c.nc.ConnectedUrl())
+	}
+	back := false
 	c.do(func(now int64) {
 		another := connected && conn != c.conn
 		if c.connected && (another || !connected) {
@@ -46,7 +49,7 @@ func (c *Client) lookAtConnection() {
 		}
 		if connected && (another || !c.connected) {
 			c.opts.log.Info("connected", "server", conn.Server, "connection", conn.CID)
-			c.conn = conn
+			c.conn, back = conn, true
 			c.m.Connected(now, conn)
 		}
 		c.connected = connected
@@ -59,11 +62,13 @@ func (c *Client) lookAtConnection() {
 			c.m.Break(now, err)
 		}
 	})
+	if back {
+		c.heard(subjects.ServerEvent{Type: Reconnected})
+	}
 }
 
 // send publishes what is queued.
 func (c *Client) send() {
-	defer c.running.Done()
 	var batch []outgoing
 	var events *nats.Subscription
 	for {

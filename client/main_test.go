@@ -28,7 +28,12 @@ func within(t testing.TB) context.Context {
 // connect connects a client that is closed at the end of the test.
 func connect(t testing.TB, d *broker.Daemon, opts ...client.Option) *client.Client {
 	t.Helper()
-	c, err := client.Connect(within(t), d.URL(), append([]client.Option{client.WithLogger(brokertest.Logger(t))}, opts...)...)
+	return connectURL(t, d.URL(), opts...)
+}
+
+func connectURL(t testing.TB, url string, opts ...client.Option) *client.Client {
+	t.Helper()
+	c, err := client.Connect(within(t), url, append([]client.Option{client.WithLogger(brokertest.Logger(t))}, opts...)...)
 	if err != nil {
 		t.Fatal(err)
 	}

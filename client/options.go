@@ -32,10 +32,12 @@ type options struct {
 	location    string
 	log         *slog.Logger
 	timeout     time.Duration
+	nearest     bool
+	road        *road
 }
 
 func newOptions(opts []Option) options {
-	o := options{timeout: defaultTimeout, log: slog.New(slog.DiscardHandler)}
+	o := options{timeout: defaultTimeout, log: slog.New(slog.DiscardHandler), road: &road{}}
 	for _, opt := range opts {
 		opt(&o)
 	}
@@ -76,6 +78,11 @@ func WithSecret(secret string) Option { return func(o *options) { o.secret = sec
 
 // WithLocation tells the cluster where the client is.
 func WithLocation(location string) Option { return func(o *options) { o.location = location } }
+
+// WithNearest connects to the nearest of the servers, by the round trip to each of those that Connect is given, and after a
+// broken connection to the nearest of all that the cluster has told. Without it the choice is random, which spreads clients
+// evenly.
+func WithNearest() Option { return func(o *options) { o.nearest = true } }
 
 // WithLogger logs what the client does on its own behalf: reconnects, lost locks. Without it nothing is logged.
 func WithLogger(log *slog.Logger) Option { return func(o *options) { o.log = log } }

@@ -32,6 +32,7 @@ type Call struct {
 	era       uint64            // incarnation of the session that it was last sent with
 	first     int64             // first sending under the present number; 0 before
 	last      int64             // newest sending
+	until     int64             // end of the caller's own `wait`; 0 before it is known
 	due       int64             // next repetition
 	silent    int               // repetitions after silence
 	refused   int               // repetitions after a refusal

@@ -62,6 +62,7 @@ type Machine struct {
 
 	buckets   uint32
 	mapChange uint64
+	rtt       roundTrip
 	asking    *Call            // the info request that looks for the new map
 	homes     map[uint32]*home // by bucket: where the buckets are that the machine has something in
 	vacant    []*Call          // probes of the buckets whose primary nobody can reach, oldest first

@@ -58,6 +58,9 @@ func (m *Machine) Forbidden(now int64, subject string) {
 
 // answered takes an answer that is no refusal.
 func (m *Machine) answered(now int64, c *Call, data []byte) {
+	if !c.waits() && c.silent == 0 && c.refused == 0 {
+		m.rtt.sample(now - c.last)
+	}
 	result := Result{Data: data}
 	if (c.Req.Op == subjects.OpAcquire || c.Req.Op == subjects.OpRenew) && !c.Req.Enqueue {
 		result = Result{Grant: new(subjects.Grant)}

@@ -87,6 +87,12 @@ func (m *Machine) send(now int64, c *Call) {
 		c.first = now
 	}
 	c.last = now
+	if c.waits() && !c.Endless { // a repetition does not wait longer on the whole
+		if c.until == 0 {
+			c.until = now + int64(c.Req.Wait)
+		}
+		c.Req.Wait = max(time.Duration(c.until-now), time.Millisecond)
+	}
 	c.state = flying
 	c.due = now + m.patience(c)
 	m.callsDue = min(m.callsDue, c.due)
@@ -120,7 +126,7 @@ func (m *Machine) unnumber(c *Call) {
 		}
 	}
 	c.unlink()
-	c.first, c.silent = 0, 0
+	c.first, c.silent, c.until = 0, 0, 0
 }
 
 // again makes a call that was over in the broker's eyes a new one: with another number, and answers to the old one ignored.
@@ -130,18 +136,23 @@ func (m *Machine) again(now int64, c *Call) {
 	m.start(now, c)
 }
 
-// patience is how long to wait for the answer before the call is repeated.
+// patience is how long to wait for the answer before the call is repeated: at first a little longer than answers take, then
+// longer each time. A call that waits for others is repeated as soon, since nothing tells whether the broker has got it, but
+// soon far less often.
 func (m *Machine) patience(c *Call) int64 {
-	first, longest := int64(m.cfg.Timeout), max(maxSilence, int64(m.cfg.Timeout))
+	timeout := int64(m.cfg.Timeout)
+	first, longest, growth := m.rtt.patience(timeout), max(maxSilence, timeout), 1
 	switch {
+	case c.once(), c.Req.Op == subjects.OpList, c.Req.Op == subjects.OpSessionClose: // not repeated, or a burden on every node
+		first = timeout
 	case c.waits():
-		first, longest = 2*first, max(maxReattach, first)
+		first, longest, growth = 2*first, max(maxReattach, first), 2
 	case c.role == toProbe:
-		first, longest = first/8, first/8
+		longest = first
 	case c.role == toTidy && c.about != nil && c.Req.Op == subjects.OpRenew:
 		first = min(first, max(c.about.span()/16, minBackoff)) // a trust depends on it
 	}
-	d := first << min(c.silent, 20)
+	d := first << min(growth*c.silent, 20)
 	if d <= 0 || d > longest {
 		d = longest
 	}

@@ -89,6 +89,12 @@ func (m *Machine) probed(now int64, p *Call, refusal *subjects.Refusal) {
 	m.closeOn(now)
 }
 
+// ServerUp says that a node has come or changed: it may have the buckets that are vacant.
+func (m *Machine) ServerUp(now int64) {
+	m.tickHolds(now)
+	m.hurry(now)
+}
+
 // hurry asks for the other vacant buckets at once: what has ended one vacancy may have ended them all.
 func (m *Machine) hurry(now int64) {
 	for _, other := range m.vacant {
