@@ -52,13 +52,16 @@
 // until a different change comes for its place: then it is replaced. What its own table has is never replaced that way: a
 // member whose table is ahead (it was primary) or whose confirmed history is another one (a recovery went on without it)
 // needs a new beginning. If others may rely on it, because it is of the in-sync set, it first asks to be dropped, and only
-// a committed view without it lets it throw anything away.
+// a committed view without it lets it throw anything away. So does a copy that is not of the set, but has confirmed something
+// under the present view: the next one may count it. A primary therefore begins anew with what it knows of those that do
+// not count, with every view. One thing a copy may always do is to take a snapshot of more than it has: whatever was
+// answered and is here is in that too. [TestNothingIsThrownAwayWhileItMayCount, TestASnapshotOfLess]
 //
 // Confirmations go up with every message: a list of who below has verified how much, so that the first entry is "received
 // and in the journal" and the last one "has reached the tail" (the metric of the time to sync). How far things are confirmed
-// goes down with the changes. Lost messages are repeated from what was last confirmed; duplicates and messages that
-// overtake each other say nothing new, because every one names the point that it follows. Windows bound what is on its way;
-// what waits for confirmation is bounded by Limits.Pending, and Propose tells with ErrFull.
+// goes down with the changes, and who was told says so. Lost messages are repeated from what was last confirmed; duplicates
+// and messages that overtake each other say nothing new, because every one names the point that it follows. Windows bound
+// what is on its way; what waits for confirmation is bounded by Limits.Pending, and Propose tells with ErrFull.
 //
 // # What is answered when
 //
@@ -80,8 +83,8 @@
 // members (one more than the rule can miss) that one of them has it.
 //
 // Answering keeps the claim, by the rule itself: "verified" is the primary's own history, and a member keeps what it has
-// verified in an epoch, for it replaces only what it has not verified, and throws things away only as a member that is in
-// no in-sync set (a snapshot, or after a view without it).
+// verified in an epoch, for it replaces only what it has not verified, and throws things away only after a view without it,
+// or for a snapshot of more.
 //
 // A new view proposed by the primary keeps it. It proposes set N while O is committed only if everything that may have been
 // answered is covered in N already: with First and All every newcomer has verified it (the old ones have it by the claim),
@@ -110,6 +113,14 @@
 // when the views before it are applied. That answers need others, who are sealed or have gone on to the new view, holds
 // beside it and needs no clock, except when the primary answers alone. Whoever hears of a newer epoch stops; whoever
 // hears from an older one says Stale, and only that sender stops. [testdata/stale.txt, testdata/lease.txt]
+//
+// # Who is dropped, and when
+//
+// A primary asks for a view without a member that asks for it itself, that the control plane takes for dead, or that has
+// made no progress for Limits.Drop though there was something to have; of the latter only the first in the chain, since all
+// after it depend on it. With Majority a view without it may not be safe yet; then it goes to the end of the set, and the
+// next one has its time. A member that had its time stays bad until it makes progress: so after each has had it once, the
+// set is the primary and those who have everything, and that is always safe. [testdata/stuck.txt, testdata/progress.txt]
 //
 // # What sealing means
 //

@@ -1,5 +1,7 @@
 package chain
 
+import "slices"
+
 // link is this copy's end of the link to the one after it.
 type link struct {
 	peer  Member
@@ -60,7 +62,8 @@ func (r *Replica) onHello(m *Message) {
 		return
 	}
 	r.down.heardAt = r.now
-	r.down.hello = m
+	hello := *m // m itself is the caller's, and need not be on the heap
+	r.down.hello = &hello
 	r.down.state = asking
 	r.down.acked, r.down.below = 0, nil
 }
@@ -200,7 +203,7 @@ func (r *Replica) streamTo(l *link) {
 		prev, _ := r.log.at(l.next - 1)
 		m := Message{Kind: Append, Prev: prev, Confirmed: r.confirmed, Head: r.head(), Floor: l.floor, Again: l.again}
 		// A copy: the log's own memory is written to when changes are forgotten.
-		m.Changes = append(m.Changes, r.log.between(l.next-1, l.next-1+n)...)
+		m.Changes = slices.Clone(r.log.between(l.next-1, l.next-1+n))
 		if l.acked+1 == l.next {
 			l.movedAt = r.now
 		}

@@ -97,7 +97,8 @@ func (r *Replica) onJoin(m *Message) {
 	}
 	r.down = newLink(m.From, r.now)
 	r.down.joins, r.down.poke = true, false
-	r.down.hello = m
+	hello := *m // m itself is the caller's, and need not be on the heap
+	r.down.hello = &hello
 	r.send(m.From, Message{Kind: Welcome})
 }
 

@@ -213,10 +213,10 @@ func (r *Replica) upward() {
 // progress is this copy's own, and that of everybody below it. Nobody can have more than what came through here, except
 // somebody who was compared before this copy was restarted.
 func (r *Replica) progress() []Progress {
-	list := []Progress{{Member: r.state.Self, Seq: r.up.verified}}
+	var below []Progress
 	if r.down != nil {
-		room := 2*MaxChain - 1
-		list = append(list, r.down.below[:min(len(r.down.below), room)]...)
+		below = r.down.below[:min(len(r.down.below), 2*MaxChain-1)]
 	}
-	return list
+	list := make([]Progress, 0, 1+len(below))
+	return append(append(list, Progress{Member: r.state.Self, Seq: r.up.verified}), below...)
 }

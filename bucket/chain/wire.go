@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/cespare/xxhash/v2"
 )
@@ -24,10 +25,15 @@ const (
 // before, its hash, and its data with the length before it; number and previous hash follow from where it stands. There is
 // exactly one encoding of a message.
 func (m *Message) Encode(buf []byte) []byte {
-	c := coder{buf: buf}
+	c := coder{buf: slices.Grow(buf, m.room())}
 	start := len(buf)
 	c.message(m)
 	return binary.LittleEndian.AppendUint64(c.buf, xxhash.Sum64(c.buf[start:]))
+}
+
+// room is about how long the message's bytes will be, for one allocation instead of many.
+func (m *Message) room() int {
+	return 128 + len(m.Data) + 24*len(m.Progress) + 16*len(m.Changes) + size(m.Changes)
 }
 
 // Decode reads what Encode wrote. The message's Data and the Data of its changes are parts of buf. Any other bytes than
