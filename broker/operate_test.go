@@ -193,5 +193,5 @@ func TestUncleanStartWaitsForLeases(t *testing.T) {
 	}
 	ask(t, nc, "locks.renew", `{"name":"held","key":"`+held.text("key")+`"}`).granted()
 	waiting.answer().granted()
-	ask(t, nc, "locks.acquire", "other").granted()
+	ask(t, nc, "locks.acquire", `{"name":"other","wait":"30s"}`).granted() // each bucket's recovery ends by itself
 }

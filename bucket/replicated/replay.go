@@ -1,6 +1,7 @@
 package replicated
 
 import (
+	"bytes"
 	"fmt"
 
 	"github.com/opencluster/oclocks/bucket"
@@ -46,7 +47,7 @@ func (r *Replay) clear() {
 	r.list, r.sure, r.done, r.half = nil, 0, 0, Half{}
 }
 
-// Add takes the next record. The payload may be kept. Errors wrap ErrRecord or are those of the table.
+// Add takes the next record. The payload is not kept. Errors wrap ErrRecord or are those of the table.
 func (r *Replay) Add(number uint64, whole bool, payload []byte) error {
 	if len(payload) == 0 || whole != (recordKind(payload[0]) == recordWhole) {
 		return fmt.Errorf("%w: number %d", ErrRecord, number)
@@ -90,7 +91,7 @@ func (r *Replay) change(in *reader) error {
 	last := r.last()
 	c := chain.Change{Epoch: in.num(), Hash: in.hash(), Seq: last.Seq + 1, Prev: last.Hash}
 	sure := in.num()
-	c.Data = in.buf
+	c.Data = bytes.Clone(in.buf) // the journal's buffer is used again
 	if in.bad {
 		return in.end()
 	}
