@@ -448,7 +448,7 @@ func TestTheFileHoldsWhatItSays(t *testing.T) {
 		t.Error("it keeps the seed of a user")
 	}
 	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(content, &fields); err != nil || len(fields) != 6 {
+	if err := json.Unmarshal(content, &fields); err != nil || len(fields) != 7 {
 		t.Errorf("got %v, %v", fields, err)
 	}
 }

@@ -53,9 +53,22 @@ func (s *Settings) JoinToken() (string, error) {
 	return strings.TrimSpace(string(content)), nil
 }
 
-// RouteAddress is where other daemons reach this one, with the port that was taken if ClusterListen has port 0: the
-// advertised address, or the one that it listens on. host is "" if it listens on all addresses and advertises none: then
-// the others know it by the address that its connections come from.
+// Founds says whether a daemon whose data directory has no control store begins a new cluster now. reached: another daemon
+// is connected. own: one of the addresses in Join is its own. member: it knows other nodes' addresses (SavedRoutes), so it
+// was in a cluster before and has lost its store; then it joins again, unless it is told to found in so many words.
+func (s *Settings) Founds(reached, own, member bool) bool {
+	switch {
+	case reached || !s.MayFound():
+		return false
+	case len(s.Join) > 0:
+		return own
+	}
+	return !member || s.Found != nil
+}
+
+// RouteAddress is where other daemons reach this one: the advertised address, or else the one that it listens on. port is
+// the one that was taken if ClusterListen has port 0. On a machine with several addresses, a daemon that listens on all of
+// them should be told which one to advertise.
 func (s *Settings) RouteAddress(port int) (host string, p int) {
 	address := s.ClusterListen
 	if s.ClusterAdvertise != "" {
@@ -68,10 +81,34 @@ func (s *Settings) RouteAddress(port int) (host string, p int) {
 	if n, err := strconv.Atoi(portText); err == nil && n != 0 {
 		port = n
 	}
-	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
-		host = ""
+	return Reachable(host), port
+}
+
+// Reachable is a host that others can connect to, for one to listen on: if that stands for all addresses of the machine,
+// it is the first one that is not of loopback, or a loopback address if there is no other.
+func Reachable(host string) string {
+	ip := net.ParseIP(host)
+	if host != "" && (ip == nil || !ip.IsUnspecified()) {
+		return host
 	}
-	return host, port
+	addresses, err := net.InterfaceAddrs()
+	if err != nil {
+		return "127.0.0.1"
+	}
+	best := "127.0.0.1"
+	for _, a := range addresses {
+		ip, _, err := net.ParseCIDR(a.String())
+		if err != nil || !ip.IsGlobalUnicast() {
+			continue
+		}
+		if ip.To4() != nil {
+			return ip.String()
+		}
+		if best == "127.0.0.1" {
+			best = ip.String()
+		}
+	}
+	return best
 }
 
 // checkCluster looks at what a clustered daemon is told.

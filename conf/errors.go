@@ -6,7 +6,7 @@ import (
 )
 
 var (
-	// ErrNotFound says that the zone or user that was named does not exist.
+	// ErrNotFound says that what was named (a zone, a user, the cluster's certificate) does not exist.
 	ErrNotFound = errors.New("not found")
 	// ErrExists says that the zone that was to be added exists already.
 	ErrExists = errors.New("exists already")

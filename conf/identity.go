@@ -42,7 +42,7 @@ func NewIdentity(authority *Authority, node string) (*Identity, error) {
 // CreateIdentity is OpenIdentity for the first node of a cluster: without an authority in the data directory it makes
 // one, for a cluster of that name.
 func CreateIdentity(data, cluster, node string) (*Identity, error) {
-	if i, err := OpenIdentity(data, node); !errors.Is(err, fs.ErrNotExist) {
+	if i, err := OpenIdentity(data, node); !errors.Is(err, ErrNotFound) {
 		return i, err
 	}
 	authority, err := NewAuthority(cluster)
@@ -63,12 +63,15 @@ func CreateIdentity(data, cluster, node string) (*Identity, error) {
 	return OpenIdentity(data, node)
 }
 
-// OpenIdentity reads the certificates of a data directory, and makes or renews that of the node if need be. An
-// fs.ErrNotExist if there is no authority, so that the node belongs to no cluster yet; ErrUnsafeFile if others than the
-// owner can read the keys.
+// OpenIdentity reads the certificates of a data directory, and makes or renews that of the node if need be. ErrNotFound if
+// there is no authority, so that the node belongs to no cluster yet; ErrUnsafeFile if others than the owner can read the
+// keys.
 func OpenIdentity(data, node string) (*Identity, error) {
 	i := &Identity{node: node, dir: tlsDir(data)}
 	content, err := readSecret(filepath.Join(i.dir, authorityFile), maxPEM)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("certificate of the cluster: %w (%w): the node is of no cluster yet, and needs a join token", ErrNotFound, err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read the certificate of the cluster: %w", err)
 	}

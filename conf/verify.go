@@ -28,7 +28,8 @@ type Finding struct {
 const dialTimeout = 2 * time.Second
 
 // Verify looks at what a daemon with these valid settings would find on this machine: the data directory, the keys, the
-// addresses; and at files with credentials, whether they count. It changes nothing.
+// addresses; in a cluster at the certificates and every other node; and at files with credentials, whether they count. It
+// changes nothing.
 func Verify(ctx context.Context, s *Settings, creds []string) []Finding {
 	findings := []Finding{checkData(s.Data)}
 	auth, found := checkAuth(s)
@@ -40,7 +41,7 @@ func Verify(ctx context.Context, s *Settings, creds []string) []Finding {
 	if s.HTTP != "off" {
 		findings = append(findings, checkListen(ctx, "http", s.HTTP, false))
 	}
-	return findings
+	return append(findings, checkCluster(ctx, s)...)
 }
 
 func checkData(dir string) Finding {

@@ -75,6 +75,10 @@ func (s *Server) clusterOptions(opts *server.Options) error {
 	if c.Identity.Node() != s.cfg.ServerName {
 		return fmt.Errorf("the certificate is of node %s, and this is %s", c.Identity.Node(), s.cfg.ServerName)
 	}
+	if name := c.Identity.Authority().Cluster(); name != c.Name {
+		return fmt.Errorf("the certificate is of cluster %s, and cluster is set to %s: set it to %s, or begin with an empty data directory",
+			name, c.Name, name)
+	}
 	nodes, _, err := s.cfg.Auth.NodesAccount()
 	if err != nil {
 		return fmt.Errorf("account of the nodes: %w", err)
