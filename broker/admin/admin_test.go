@@ -86,9 +86,6 @@ func newStage(t *testing.T) *stage {
 	s.server, err = Serve(t.Context(), Config{
 		Conn: conn, Control: s.brain, Data: s.data, Logger: slog.New(slog.NewTextHandler(s.log, nil)),
 		Running: conf.Running{PID: 1, URL: s.nats.ClientURL(), Node: "one", Cluster: "test", Clustered: true},
-		Invite: func(_ context.Context, ttl time.Duration) (Token, error) {
-			return Token{Token: "secret", Expires: time.Unix(0, 0).Add(ttl)}, nil
-		},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -257,7 +254,7 @@ func TestZonesAndUsers(t *testing.T) {
 	}
 }
 
-func TestViewsStatusAlertsToken(t *testing.T) {
+func TestViewsStatusAlerts(t *testing.T) {
 	s := newStage(t)
 	c := s.dial()
 	one := s.brain.fsm.State().Node(1).Member()
@@ -279,13 +276,6 @@ func TestViewsStatusAlertsToken(t *testing.T) {
 	alerts, err := c.Alerts(t.Context())
 	if err != nil || len(alerts) != alertsKept || alerts[0].Text != "1" || alerts[alertsKept-1].Text != fmt.Sprint(alertsKept) {
 		t.Errorf("got %d alerts, %v", len(alerts), err)
-	}
-	token, err := c.Token(t.Context(), time.Minute)
-	if err != nil || token.Token != "secret" || token.Expires.Unix() != 60 {
-		t.Errorf("got %v, %v", token, err)
-	}
-	if strings.Contains(s.log.String(), "secret") {
-		t.Error("a join token is in the log")
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/nats-io/nkeys"
 
@@ -22,8 +21,6 @@ func (s *Server) do(ctx context.Context, op, key string, r *request) (any, error
 	switch op {
 	case opChange:
 		return s.change(ctx, key, r)
-	case opToken:
-		return s.token(ctx, key, r)
 	case opAlerts:
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -112,20 +109,6 @@ func text(c *shared.Command) string {
 		return strings.ToValidUTF8(string(content[:most]), "") + "…"
 	}
 	return string(content)
-}
-
-func (s *Server) token(ctx context.Context, key string, r *request) (any, error) {
-	if s.cfg.Invite == nil {
-		return nil, ErrNoToken
-	}
-	token, err := s.cfg.Invite(ctx, r.TTL)
-	log := s.log.With("by", r.By, "key", key, "ttl", r.TTL)
-	if err != nil {
-		log.Warn("no join token was made", "error", err)
-		return nil, err
-	}
-	log.Info("a join token was made", "expires", token.Expires.Format(time.RFC3339))
-	return token, nil
 }
 
 func (s *Server) status(ctx context.Context) (any, error) {

@@ -202,10 +202,3 @@ func (c *Client) Alerts(ctx context.Context) ([]control.Alert, error) {
 	err := c.ask(ctx, opAlerts, request{}, &list)
 	return list, err
 }
-
-// Token makes a join token that counts for ttl.
-func (c *Client) Token(ctx context.Context, ttl time.Duration) (Token, error) {
-	var t Token
-	err := c.ask(ctx, opToken, request{TTL: ttl}, &t)
-	return t, err
-}

@@ -7,8 +7,7 @@
 // that was committed before. So a tool needs one node that runs, the one on its machine.
 //
 // No secret is in an answer or in a request, since the clients' port need not have TLS: keys of a new zone are made by the
-// node that is asked, and credentials of a user by the tool, from the keys in the data directory. The one exception is a
-// join token, which is told by the operation that is for it.
+// node that is asked, and credentials of a user, as well as join tokens, by the tool, from the keys in the data directory.
 //
 // Every request that changes something is one line in the log of the node that carried it out: who (the key, and the person
 // that the tool says it is), what, and what came of it.

@@ -11,6 +11,4 @@ var (
 	ErrUnavailable = errors.New("the cluster cannot do it now")
 	// ErrRequest says that the request is not one that a node understands.
 	ErrRequest = errors.New("not a request of this version")
-	// ErrNoToken says that the node makes no join tokens.
-	ErrNoToken = errors.New("this node makes no join tokens")
 )

@@ -35,9 +35,6 @@ type Control interface {
 type Config struct {
 	Conn    *nats.Conn // into the account of the nodes; the caller closes it after Close
 	Control Control
-	// Invite makes a join token that counts for ttl. Nil: the node makes none.
-	Invite func(ctx context.Context, ttl time.Duration) (Token, error)
-
 	Data    string // directory into which Running is written; "": nowhere
 	Running conf.Running
 	Logger  *slog.Logger // nil: slog.Default
@@ -164,7 +161,7 @@ func (s *Server) respond(m *nats.Msg, a answer) {
 var kinds = []struct {
 	name string
 	err  error
-}{{"unavailable", ErrUnavailable}, {"request", ErrRequest}, {"no_token", ErrNoToken}}
+}{{"unavailable", ErrUnavailable}, {"request", ErrRequest}}
 
 // answer carries out a request.
 func (s *Server) answer(ctx context.Context, op, key string, data []byte) answer {

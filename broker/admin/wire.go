@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"time"
 
 	"github.com/opencluster/oclocks/broker/control"
 	"github.com/opencluster/oclocks/conf"
@@ -22,7 +21,6 @@ const (
 	opViews  = "views"
 	opStatus = "status"
 	opAlerts = "alerts"
-	opToken  = "token"
 )
 
 const (
@@ -55,13 +53,12 @@ type request struct {
 	Zone    string          `json:"zone,omitempty"`    // users
 	After   string          `json:"after,omitempty"`   // users: those after this key
 	From    uint32          `json:"from,omitempty"`    // views: the first bucket
-	TTL     time.Duration   `json:"ttl,omitempty"`     // token: in nanoseconds
 }
 
 // answer is what comes back: Result, or Problem.
 type answer struct {
 	Node    string          `json:"node"`              // identifier of who answers
-	Kind    string          `json:"kind,omitempty"`    // of the problem: unavailable, request, no_token, failed
+	Kind    string          `json:"kind,omitempty"`    // of the problem: unavailable, request, failed
 	Problem string          `json:"problem,omitempty"` // for people
 	Result  json.RawMessage `json:"result,omitempty"`
 }
@@ -124,12 +121,6 @@ type users struct {
 type views struct {
 	Views []shared.BucketView `json:"views"`
 	Next  uint32              `json:"next,omitempty"` // the first bucket of the next page; 0 if this is the last
-}
-
-// Token lets one new node, or several, join.
-type Token struct {
-	Token   string    `json:"token"` // a secret
-	Expires time.Time `json:"expires"`
 }
 
 // Status is the cluster as its nodes see it.

@@ -1,0 +1,2 @@
+// Package ask asks people on a terminal for what a command line left out.
+package ask
