@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
+
 	"github.com/opencluster/oclocks/conf/shared"
 	"github.com/opencluster/oclocks/internal/boottime"
 )
@@ -173,8 +175,24 @@ func TestALostStoreIsAnotherLife(t *testing.T) {
 	k.complete(lead, others[1], back)
 }
 
+// TestAFounderThatFindsAClusterJoinsIt: though one that belongs to none answers first. Who finds only such nodes founds.
 func TestAFounderThatFindsAClusterJoinsIt(t *testing.T) {
 	k := newCluster(t)
+	waiting, err := k.server.ConnectNodes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer waiting.Close()
+	if _, err := waiting.Subscribe(subjectStatus, func(m *nats.Msg) {
+		if err := m.Respond(encode(Status{Identifier: identifier(9)})); err != nil {
+			t.Error(err)
+		}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := waiting.Flush(); err != nil {
+		t.Fatal(err)
+	}
 	first := k.config(1)
 	first.Found = k.found
 	a := k.join(first)
@@ -182,8 +200,8 @@ func TestAFounderThatFindsAClusterJoinsIt(t *testing.T) {
 	second.Found = k.found
 	b := k.join(second)
 	k.complete(a, b)
-	if b.number() != 2 {
-		t.Errorf("it has number %d", b.number())
+	if a.number() != 1 || b.number() != 2 {
+		t.Errorf("numbers %d and %d", a.number(), b.number())
 	}
 }
 

@@ -111,6 +111,9 @@ func (d *desk) grant() {
 
 // refused tells that views will never be committed.
 func (d *desk) refused(asks []flow.Ask) {
+	if d.copies == nil {
+		return
+	}
 	for _, q := range asks {
 		d.copies.Refused(q.Bucket, q.View)
 	}

@@ -25,26 +25,54 @@ func (c *Control) probeSelf(ctx context.Context) error {
 	return fmt.Errorf("look whether this node is running already: %w", err)
 }
 
-// clusterExists asks whether somebody who can be reached belongs to a cluster. An answer that does not come although
-// somebody listens is asked for again: founding a second cluster beside the first one would be worse than not to start.
+// clusterExists asks whether somebody who can be reached belongs to a cluster. If somebody listens and nobody answers, it is
+// asked again: founding a second cluster beside the first one would be worse than not to start.
 func (c *Control) clusterExists(ctx context.Context) (bool, error) {
 	for range 5 {
-		ask, cancel := context.WithTimeout(ctx, probeWait)
-		msg, err := c.nc.RequestWithContext(ask, subjectStatus, nil)
-		cancel()
+		exists, answers, err := c.probeCluster(ctx)
 		switch {
-		case errors.Is(err, nats.ErrNoResponders):
-			return false, nil
-		case err == nil:
-			status, err := decodeMessage[Status](msg.Data)
-			return err == nil && (status.Change > 0 || status.Leader > 0), nil
-		case ctx.Err() != nil:
-			return false, fmt.Errorf("look for a cluster: %w", ctx.Err())
-		case !errors.Is(err, context.DeadlineExceeded):
+		case err != nil:
 			return false, fmt.Errorf("look for a cluster: %w", err)
+		case exists || answers:
+			return exists, nil
 		}
 	}
 	return false, fmt.Errorf("%w: a node is there that does not say whether it belongs to a cluster", ErrUnavailable)
+}
+
+// probeCluster asks all at once, since those who wait to join do not belong to a cluster yet, but others may. answers says
+// that it is known that nobody is there, or that somebody has answered.
+func (c *Control) probeCluster(ctx context.Context) (exists, answers bool, err error) {
+	inbox := c.nc.NewInbox()
+	sub, err := c.nc.SubscribeSync(inbox)
+	if err != nil {
+		return false, false, err
+	}
+	defer func() { _ = sub.Unsubscribe() }() // fails only if the connection is closed
+	if err := c.nc.PublishRequest(subjectStatus, inbox, nil); err != nil {
+		return false, false, err
+	}
+	wait, cancel := context.WithTimeout(ctx, probeWait)
+	defer cancel()
+	for {
+		msg, err := sub.NextMsgWithContext(wait)
+		switch {
+		case errors.Is(err, nats.ErrNoResponders):
+			return false, true, nil
+		case ctx.Err() != nil:
+			return false, answers, ctx.Err()
+		case errors.Is(err, context.DeadlineExceeded):
+			return false, answers, nil
+		case err != nil:
+			return false, answers, err
+		}
+		if status, err := decodeMessage[Status](msg.Data); err == nil {
+			answers = true
+			if status.Change > 0 || status.Leader > 0 {
+				return true, true, nil
+			}
+		}
+	}
 }
 
 // enrolment asks for registration until the node is registered.

@@ -130,9 +130,9 @@ func (c *Control) spawn(do func()) bool {
 }
 
 // Change carries out a command of a tool; Result.Err says if it was refused. ErrUnavailable: the outcome is not known, since
-// there was no leader in time. Views and registrations are no commands of tools.
+// there was no leader in time. Views, terms and registrations are no commands of tools.
 func (c *Control) Change(ctx context.Context, command shared.Command) (shared.Result, error) {
-	if command.Views != nil || command.Register != nil || command.Found != nil {
+	if command.Views != nil || command.Register != nil || command.Found != nil || command.Lead != nil {
 		return shared.Result{}, fmt.Errorf("%w: not a command of a tool", shared.ErrCommand)
 	}
 	text, err := encodeCommand(command)
