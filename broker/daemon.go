@@ -13,10 +13,12 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/opencluster/oclocks/broker/admin"
 	"github.com/opencluster/oclocks/broker/control"
 	"github.com/opencluster/oclocks/broker/natsd"
 	"github.com/opencluster/oclocks/conf"
 	"github.com/opencluster/oclocks/conf/shared"
+	"github.com/opencluster/oclocks/internal/fault"
 	"github.com/opencluster/oclocks/internal/journal"
 	"github.com/opencluster/oclocks/subjects"
 )
@@ -72,6 +74,8 @@ type Daemon struct {
 	leased    atomic.Bool  // the node has had a lease
 	primaries atomic.Int64
 	zones     atomic.Pointer[map[string]*zone]
+	tools     atomic.Pointer[admin.Server] // nil: there are none
+	closeDoor func() error                 // no more nodes are let in; nil: none were
 	system    *systemWatch
 	http      *httpServer
 
@@ -149,6 +153,9 @@ func openAuth(dir string) (*conf.Auth, error) {
 // reaches the others, the control plane tells who this node is, then come its copies, and the zones after everything that a
 // request may touch.
 func (d *Daemon) start(ctx context.Context) error {
+	if fault.File() != "" {
+		d.log.Warn("this daemon goes wrong on purpose: it is a test's", "faults", fault.File())
+	}
 	past, err := d.openJournal()
 	if err != nil {
 		return err
@@ -170,6 +177,11 @@ func (d *Daemon) start(ctx context.Context) error {
 		return err
 	}
 	d.ready.Store(true)
+	if tools := d.tools.Load(); tools != nil {
+		if err := tools.Serving(); err != nil {
+			return err
+		}
+	}
 	d.announce("up", "up")
 	d.log.Info("serving", "url", d.nats.ClientURL(), "node", d.node, "number", d.number, "zones", len(state.Zones),
 		"buckets", d.buckets(), "data", d.settings.Data)
@@ -198,6 +210,9 @@ func (d *Daemon) serve(ctx context.Context, state *shared.State) error {
 		d.helpers.Go(d.watchJournal)
 	}
 	d.helpers.Go(d.watchControl)
+	if err := d.serveOperators(ctx); err != nil {
+		return err
+	}
 	if err := d.openZones(ctx, state); err != nil {
 		return err
 	}

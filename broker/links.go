@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/opencluster/oclocks/bucket/chain"
+	"github.com/opencluster/oclocks/internal/fault"
 )
 
 // frameBytes is how large a frame becomes at the most; a longer message is cut into parts.
@@ -32,6 +33,8 @@ type links struct {
 	out  map[uint64][]byte // frames in the making, by node
 	text []byte
 	cut  uint64 // messages that were sent in parts
+
+	fault corruption
 
 	parts map[uint64]*assembly // by sender; only the connection's reader touches it
 }
@@ -71,6 +74,9 @@ func (l *links) send(messages []chain.Message) {
 	for i := range messages {
 		m := &messages[i]
 		node := m.To.Node
+		if fault.File() != "" {
+			l.fault.damage(m)
+		}
 		l.text = m.Encode(l.text[:0])
 		if len(l.text) > frameBytes {
 			l.flush(node)
