@@ -1,3 +1,86 @@
 // Package plan decides for the leader of the control plane what is to be done: which views come next, which copies are
-// sealed for that, which primaries hand over, and who votes. It is pure.
+// sealed for that, which primaries hand over, and who votes. It is pure: [Planner.Step] takes what the leader knows and gives
+// what it should do; no I/O, no clock, no goroutine, no random number, and every list is sorted.
+//
+// # What a caller must do
+//
+//  1. Call Step when something has happened (a report, another State, a node that came or went) and when Output.Next says
+//     so. Read State first, then the leases, then the time; a node that is barred is one for which the arbiter has known of the
+//     bar since before its lease was read.
+//  2. Carry the Output out: the bar first (it replaces the one before), then propose the views as one command with
+//     Output.Term, then send the orders. Each may get lost: what is needed is given again every 100 ms.
+//  3. Give no lease to a node that is barred, not registered, or registered with another raft ID or life; none in a term
+//     before State.Term is that term (shared.Lead).
+//  4. Pass every report of a sealed copy to the next Step, once. A node answers a seal order for epoch 0 with what its copy
+//     is, without sealing it. It does not answer for a copy that it does not have yet (shared: Doubling).
+//
+// What the planner remembers is soft: a new leader begins with nothing, and asks the copies whether they are sealed.
+//
+// # When a bucket may be taken from its primary
+//
+// Claim: when the planner asks for a view with another primary, the old one answers nothing any more, nor will it under any
+// view before that one.
+//
+// An old primary is silent if its copy has reported that it is sealed for its epoch; that is in its journal. Or if its node
+// holds no lease: this leader knows every lease of its term, and a lease of an earlier term has ended at TakeFrom. But a
+// node without one may get one between this decision and the commit, with a change ID before it, and act under the old view
+// while the new primary acts too. So a node is barred first, and the view is asked for only when the arbiter has said that
+// the bar holds and the lease, read after that, has ended. The bar stays until State has the next view; a lease that is
+// granted then comes with a change ID that includes it. Once asked for, a view may be committed at any time, so it is asked
+// for until it is, and the bar with it, whatever happens meanwhile. If the leader changes before, what it asked for counts only
+// if it is in the log before the next leader's shared.Lead, and no lease of that term is older than this.
+//
+// Two primaries of one bucket would need two views; each has an epoch of its own, so one of the two is older, and it was
+// silent before the other was asked for. A view that a primary asks for itself has itself as its head, or is a hand-over for
+// which it has sealed itself. [TestNeverTwoPrimaries]
+//
+// Nothing that was answered is lost, because the next view is made by chain.Takeover from reports of sealed members; and the
+// argument for that is in bucket/chain. Only reports of nodes that are alive are used, since one of them becomes primary.
+// Copies that are alive and have not reported are waited for 20 ms, so that they keep their places in the chain.
+//
+// A takeover begins only when so many of the in-sync set are alive that it can end. Otherwise sealing would only do harm: the
+// old primary may come back, and goes on as if nothing had been. Whoever seals owes the next view: once an order was sent the
+// planner goes on to the end, and if the old primary has its lease again meanwhile, it is sealed too, and is among those who may
+// be primary. A primary that has sealed itself brings its own next view (hand-over); if none comes within 200 ms, or at once if
+// it has failed, the planner brings one. The same for a chain with another sealed member, after 2 s.
+//
+// # Recovery
+//
+// If too few of the in-sync set are left for a takeover, the bucket goes on with the newest copy that there is, by
+// chain.Recover. Only if enough reports can never come: all but too few of the set do not exist any more (the node was removed,
+// or has a new life; the copy was thrown away), have failed, or are on nodes that are lost: without a lease for give_up (10 s)
+// after its end. And no member of the set can act: each has sealed itself, or has no lease and is barred. Then every node that
+// is alive is asked, and waited for up to 200 ms. If nobody has a copy, the view stays.
+//
+// When all nodes were down, every copy comes back with its journal and is the same member, so nothing is recovered: who gets
+// its lease first goes on, and who is late by more than a lease is taken over from, by a member of its in-sync set. Only a bucket
+// of which the whole in-sync set stays away for TakeFrom and give_up is recovered; give_up can be set higher where people
+// start machines one by one. In memory, without journals, every copy is gone after that, which is what the view then says.
+//
+// # First views
+//
+// A bucket without a view gets one of a single copy, on the node with the fewest primaries; the others join by themselves.
+//
+// # Balance
+//
+// Primaries are on nodes that are alive and regular; on those of priority 15 if there is no other, then on draining ones, then
+// on those about to stop. Hand-overs, at most 16 at a time, go to members of the chain: first away from nodes that should have
+// none, and to where people have pinned a bucket; then from the node with the most to the one with the fewest as long as they
+// differ by two. Each such move makes the sum of squares smaller and a difference of one stays, so it ends and does not come
+// back. A node is given something only after it was alive for 3 s (if any such is there), and nothing is evened out in the
+// first 3 s of a leader. How many copies of a bucket there may be in one location is not looked at yet; [Score] prefers a
+// first secondary that is far from the primary.
+//
+// # The Raft group
+//
+// Every registered node is a member, removed ones are not. The number of voters is the setting (5), or the greatest odd
+// number of nodes below it: an even number needs one more to decide and survives no more losses. So of two nodes one votes:
+// the other may stop, die and restart without anybody noticing, and a voter that stops in good order passes its vote on
+// first; two voters would stop at each restart of any. What it costs: if the one voter's disk is lost, the last changes may
+// be lost with it, and the other cannot go on by itself (the pair protocol of the design would be for that). From one to three
+// it goes only when two are ready. A voter that is away for 30 s is replaced by a learner that is alive, if there is one.
+// Among the voters the one with the lowest priority number leads; arbiters, draining nodes and those about to stop lead
+// only if nobody else does.
+//
+// Reading order: input.go; planner.go, scene.go; take.go, probe.go; balance.go; members.go; score.go.
 package plan

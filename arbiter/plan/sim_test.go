@@ -356,6 +356,9 @@ func (s *sim) step() Output {
 			Barred: slices.Contains(s.barred, n.number),
 		})
 	}
+	if s.r.IntN(4) == 0 {
+		s.renew(s.nodes[s.r.IntN(len(s.nodes))]) // a lease that the planner does not know of yet
+	}
 	out := s.planner.Step(in)
 	s.barred = out.Bar
 	if len(out.Views) > 0 {
