@@ -34,7 +34,7 @@ func TestPrimaryDies(t *testing.T) {
 				got <- err
 			}()
 			waitFor(t, "the client to wait", waiting(t, b, name, 1))
-			gap := longestPause(t, b, busy, func() { f.kill(victim) }, f.delay+fakeLease)
+			gap := longestPause(t, b, busy, func() { f.kill(victim) }, f.delay+fakeLease/2)
 			t.Logf("take-over after %v, longest pause %v", f.delay, gap)
 			if gap > f.delay+300*time.Millisecond {
 				t.Errorf("a client that goes on alone paused for %v; the take-over took %v", gap, f.delay)
@@ -108,7 +108,7 @@ func TestWorkGoesOnThroughADeath(t *testing.T) {
 	}
 	time.AfterFunc(300*time.Millisecond, func() { f.kill(f.nodes[0]) })
 	workers.Wait()
-	if done.Load() < 1000 {
+	if done.Load() < 100 {
 		t.Errorf("%d locks were taken", done.Load())
 	}
 }
@@ -155,9 +155,10 @@ func TestConnectedNodeDies(t *testing.T) {
 
 // All buckets move while the client holds and waits: it is told by nobody, and finds everything.
 func TestBucketsMove(t *testing.T) {
+	t.Parallel()
 	f := startFakeCluster(t)
 	f.quiet = true
-	c, other := f.connect(f.nodes[0], client.WithLease(time.Second)), f.connect(f.nodes[1])
+	c, other := f.connect(f.nodes[0], client.WithLease(2*time.Second)), f.connect(f.nodes[1])
 	var claims []*client.Claim
 	for i := range 40 {
 		claims = append(claims, lockOf(t, c.Mutex(fmt.Sprintf("held-%d", i))))
@@ -169,7 +170,7 @@ func TestBucketsMove(t *testing.T) {
 	}()
 	waitFor(t, "the client to wait", waiting(t, c, "held-0", 1))
 	began := time.Now()
-	for round := 1; time.Since(began) < 2*time.Second; round++ {
+	for round := 1; time.Since(began) < 1700*time.Millisecond; round++ {
 		for b := range fakeBuckets {
 			f.handOver(b, f.nodes[(b+round)%3])
 			must(t, claims[1+b].Renew(within(t)))
@@ -186,6 +187,7 @@ func TestBucketsMove(t *testing.T) {
 
 // A server that says nothing any more, though its connection stands, is left within about two seconds; locks stay held.
 func TestSilentServerIsLeft(t *testing.T) {
+	t.Parallel()
 	f := startFakeCluster(t)
 	p := newProxy(t, f.nodes[0].srv.ClientURL())
 	c := connectURL(t, p.url(), client.WithLease(8*time.Second))
@@ -204,6 +206,7 @@ func TestSilentServerIsLeft(t *testing.T) {
 
 // The nearest server is first, and those that do not answer are last.
 func TestNearest(t *testing.T) {
+	t.Parallel()
 	f := startFakeCluster(t)
 	c := f.connect(f.nodes[0])
 	f.kill(f.nodes[2])
@@ -226,6 +229,7 @@ func TestNearest(t *testing.T) {
 
 // WithNearest connects to a server that answers, though others are named first, and goes on to the nearest.
 func TestWithNearest(t *testing.T) {
+	t.Parallel()
 	f := startFakeCluster(t)
 	f.kill(f.nodes[0])
 	urls := f.nodes[0].srv.ClientURL() + "," + f.nodes[1].srv.ClientURL()
@@ -241,6 +245,7 @@ func TestWithNearest(t *testing.T) {
 
 // Who listens is told of servers that go, and that others may have been missed after a reconnect.
 func TestOnServers(t *testing.T) {
+	t.Parallel()
 	f := startFakeCluster(t)
 	c := f.connect(f.nodes[1])
 	var mu sync.Mutex

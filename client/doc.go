@@ -29,6 +29,14 @@
 // [WithStatic] do not depend on the session: they live until they are released or their time limit is over, which the
 // client renews at its half.
 //
+// # Nodes that come and go
+//
+// A lock belongs to a bucket, and each bucket has a primary among the nodes of the cluster. When that one dies, another takes
+// over after about a second; locks stay held, waiters keep their places and are granted by the new primary, and requests
+// wait for it without an error. When the node dies that the client is connected to, the client goes to another one at once
+// (those that it was given and those that the cluster tells of), which takes milliseconds if the connection breaks and about
+// two seconds if the node just falls silent. See [WithNearest], [Client.Nearest] and [Client.OnServers].
+//
 // # Requests
 //
 // Every request that changes something carries a number and takes effect at most once, so the client repeats it through
@@ -40,5 +48,6 @@
 // # Reading order
 //
 // connect.go and options.go, client.go (the two goroutines around package machine, which does the thinking), claim.go,
-// mutex.go, rwmutex.go, semaphore.go, locker.go (drop-ins for package sync), operations.go, watch.go.
+// mutex.go, rwmutex.go, semaphore.go, locker.go (drop-ins for package sync), operations.go, watch.go, servers.go and road.go
+// (which server is near, and where to reconnect).
 package client

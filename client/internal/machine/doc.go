@@ -15,10 +15,51 @@
 // The broker ends a hold when it has heard nothing for a lease. The client trusts a hold until the sending of the newest
 // message that the broker is known to have heard, plus 3/4 of the lease. Known to be heard are: the acquire itself, a
 // keep-alive that the grant quotes or that was answered with the hash of exactly the tokens that the client knows, and an
-// answered renew. What is not proved extends nothing.
+// answered renew. What is not proved extends nothing. Of a session that came back, only what was sent since then counts.
+//
+// # Which keep-alive covers which hold
+//
+// A bucket has one primary at a time, and buckets move: by hand-over, or because a node died. The nodes know that before the
+// client does, and not all at the same time. So nothing is concluded from where a bucket is thought to be; that (home.go)
+// decides only whom to ask. What counts is one bucket in one node's answer (subjects.KeptBucket), and this is the rule:
+//
+//   - Listed, and the tokens are those that the client knows: every one of these holds is trusted from the sending of that
+//     keep-alive. A node lists a bucket only while it may answer for it (its lease, its view), so it was primary after the
+//     keep-alive was sent, and had heard it. If the bucket moves afterwards, or has done so by the time that the answer
+//     arrives, the next primary begins every lease anew and in full: the hold lives longer than the client trusts.
+//   - Listed with other tokens: nothing is extended, and the holds of that bucket alone are asked for one by one (renew).
+//   - Not listed: this node says nothing about the bucket. It may be in fail-over, at another node that was asked a moment
+//     before it came or a moment after it left, or the holds in it are lost. Nothing is extended and nothing is lost. All
+//     nodes are asked again, every 1/32 of the lease (5 to 250 ms); after two more rounds in vain also by renew, which goes
+//     to the bucket's subject and so to whoever is primary, 64 at a time, those with a newer proof left out.
+//   - No answer, from one node or from all: as not listed. The claims of the other nodes are extended by their own answers.
+//
+// So a hold ends for the client in three ways only: its primary says so (410, 404, 403 to a renew by name; an event), its
+// session is over (410 session), or its trust ends by the clock. A fail-over that is shorter than a quarter of the lease ends
+// none: a keep-alive is due at half of the lease at the latest, and the trust goes on to three quarters.
+//
+// Totals alone (a broker that lists no buckets) are compared with the holds of the buckets that the node is thought to be
+// primary of. Tokens are unique in a bucket only, so there a token that two holds share proves neither: one may have been
+// lost when the other's bucket came.
+//
+// # Requests while a primary dies
+//
+// A request changes something at most once, by its number, so sending it again is always safe. It is sent again
+//
+//   - when the NATS server says that nobody listens for its bucket: then it waits with all others of that bucket, and one
+//     small request finds out when somebody does (vacancy.go);
+//   - when that has ended, or a higher epoch was seen in an answer, or a node is said to be down: all that was sent to the
+//     bucket before and is unanswered, since the old primary may have taken it with it. A waiter that the new primary knows
+//     keeps its place; it is answered without that as well;
+//   - after silence: at first what answers usually take (roundtrip.go), then ever longer;
+//   - over a new connection: everything.
+//
+// A refusal 421 brings the map; a newer one is followed at once, any other is waited for, a little longer each time. The
+// machine never goes back to an older map or epoch.
 //
 // # Reading order
 //
 // machine.go (the state, inputs and actions), call.go and send.go (requests), reply.go (answers), acquire.go (what ends an
-// acquire), session.go (opening, coming back, the end), hold.go (trust), beat.go (keep-alives), compare.go (their hash).
+// acquire), session.go (opening, coming back, the end), hold.go (trust), beat.go (keep-alives), compare.go (their hash), home.go (where
+// buckets are), vacancy.go (buckets without a primary), roundtrip.go.
 package machine

@@ -146,7 +146,7 @@ func (m *Machine) patience(c *Call) int64 {
 	case c.once(), c.Req.Op == subjects.OpList, c.Req.Op == subjects.OpSessionClose: // not repeated, or a burden on every node
 		first = timeout
 	case c.waits():
-		first, longest, growth = 2*first, max(maxReattach, first), 2
+		first, longest, growth = 2*first, max(maxReattach, first), 3
 	case c.role == toProbe:
 		longest = first
 	case c.role == toTidy && c.about != nil && c.Req.Op == subjects.OpRenew:
