@@ -23,7 +23,9 @@ func within(t *testing.T) context.Context {
 // eventually waits for a condition that nobody tells of.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); !is(); time.Sleep(time.Millisecond) {
+	ticker := time.NewTicker(time.Millisecond)
+	defer ticker.Stop()
+	for deadline := time.Now().Add(patience); !is(); <-ticker.C {
 		if time.Now().After(deadline) {
 			t.Fatalf("in vain: %s", what)
 		}

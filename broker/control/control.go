@@ -40,7 +40,7 @@ type Control struct {
 	post  *post
 	start uint64 // drawn by this process
 
-	ctx     context.Context //nolint:containedctx // of everything that Close ends
+	ctx     context.Context // of everything that Close ends
 	cancel  context.CancelFunc
 	running sync.WaitGroup
 	subs    []*nats.Subscription

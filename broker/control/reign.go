@@ -29,7 +29,7 @@ type reign struct {
 	term     uint64
 	takeFrom int64
 	planner  *plan.Planner
-	ctx      context.Context //nolint:containedctx // ends with the reign
+	ctx      context.Context // ends with the reign
 	cancel   context.CancelFunc
 	wake     chan struct{}
 	subs     []*nats.Subscription
