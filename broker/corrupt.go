@@ -2,6 +2,7 @@ package broker
 
 import (
 	"bytes"
+	"slices"
 	"strconv"
 
 	"github.com/opencluster/oclocks/bucket/chain"
@@ -27,8 +28,9 @@ func (c *corruption) damage(m *chain.Message) {
 			c.bucket, c.seq = m.Bucket, change.Seq
 		}
 		if m.Bucket == c.bucket && change.Seq == c.seq {
-			change.Data = bytes.Clone(change.Data)
-			change.Data[len(change.Data)-1] ^= 1
+			m.Changes = slices.Clone(m.Changes) // they are the chain's memory
+			m.Changes[i].Data = bytes.Clone(change.Data)
+			m.Changes[i].Data[len(change.Data)-1] ^= 1
 			c.times++
 		}
 	}
