@@ -97,6 +97,18 @@ func (k *checker) secondary(nd *node, out *Output) {
 	}
 }
 
+// all: one Ready gives everything, and then Next knows of nothing that is due at once.
+func (k *checker) all(nd *node, now int64) {
+	if at := nd.r.Next(now); at <= now {
+		k.fail("%v is due again right after Ready: %d", nd.r.Self(), at-now)
+	}
+	more := nd.r.Ready(now)
+	if len(more.Messages)+len(more.Append)+len(more.Deliver)+len(more.Alerts) > 0 || more.State != nil || more.Propose != nil ||
+		more.Restore != nil || more.Sealed != nil || more.Discard || more.Truncate || more.Demoted || more.Promoted > 0 {
+		k.fail("%v has more to do right after Ready: %+v", nd.r.Self(), more)
+	}
+}
+
 // rule: as many of the view's in-sync set as the rule asks for have had what is answered, as the members that they are.
 func (k *checker) rule(nd *node, v *View, at int, text string) {
 	have := 0

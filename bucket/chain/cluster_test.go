@@ -137,6 +137,7 @@ func (c *cluster) ready(nd *node, die bool) Output {
 	known := nd.r.confirmed
 	out := nd.r.Ready(c.now)
 	nd.last = out
+	c.check.all(nd, c.now)
 	before := min(nd.disk.confirmed, nd.r.log.last().Seq)
 	if out.Restore != nil {
 		before = out.Restore.Point.Seq

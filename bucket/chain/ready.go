@@ -55,32 +55,15 @@ func (r *Replica) Receive(from uint64, m Message) error {
 func (r *Replica) Ready(now int64) Output {
 	r.now = max(r.now, now)
 	r.lead.begin(r)
-	r.dirty, r.readyAt = false, r.now
 	r.confirm()
 	r.plan()
+	r.hand()
+	r.compact()
 	r.downward()
 	r.upward()
 	out := r.out
 	r.out = Output{}
 
-	last := r.log.last().Seq
-	if r.unstored > 0 {
-		out.Append = slices.Clone(r.log.between(last-uint64(r.unstored), last))
-		r.unstored = 0
-	}
-	until := min(r.confirmed, last)
-	if r.lead != nil {
-		until = r.delivered
-		if !r.lead.announced && r.acting() {
-			r.lead.announced = true
-			out.Promoted = r.lead.since
-			until = last
-		}
-	}
-	if until > r.delivered {
-		out.Deliver = slices.Clone(r.log.between(r.delivered, until))
-		r.delivered = until
-	}
 	out.Acting, out.Confirmed = r.acting(), r.confirmed
 	if r.lead != nil {
 		out.Tail = r.tail()
@@ -89,8 +72,30 @@ func (r *Replica) Ready(now int64) Output {
 	if r.heard > r.view.Epoch {
 		out.Behind = r.heard
 	}
-	r.compact()
+	r.dirty, r.readyAt = false, r.now
 	return out
+}
+
+// hand gives out what is new for the journal and for the table.
+func (r *Replica) hand() {
+	last := r.log.last().Seq
+	if r.unstored > 0 {
+		r.out.Append = slices.Clone(r.log.between(last-uint64(r.unstored), last))
+		r.unstored = 0
+	}
+	until := min(r.confirmed, last)
+	if r.lead != nil {
+		until = r.delivered
+		if !r.lead.announced && r.acting() {
+			r.lead.announced = true
+			r.out.Promoted = r.lead.since
+			until = last
+		}
+	}
+	if until > r.delivered {
+		r.out.Deliver = slices.Clone(r.log.between(r.delivered, until))
+		r.delivered = until
+	}
 }
 
 // compact forgets changes that nobody is known to need.

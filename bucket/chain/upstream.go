@@ -193,13 +193,13 @@ func (r *Replica) upward() {
 	if u.peer == (Member{}) || !r.open() {
 		return
 	}
-	switch {
-	case u.hello:
+	if u.hello {
 		u.hello, u.doubt = false, 0 // all of it is compared anew
 		u.helloAt = r.now
 		anchor, _ := r.log.at(max(r.confirmed, r.log.base.Seq)) // always in the log: nothing later is compacted
 		r.send(u.peer, Message{Kind: Hello, Last: r.log.last(), Anchor: anchor, Fresh: u.fresh})
-	case u.ack && (u.matched || u.doubt > 0) && r.leased():
+	}
+	if u.ack && (u.matched || u.doubt > 0) && r.leased() {
 		m := Message{Kind: Ack, Progress: r.progress(), Confirmed: r.confirmed, Resend: u.resend}
 		if u.doubt > 0 {
 			m.Again, m.Doubt = u.again, u.doubt
