@@ -116,5 +116,8 @@ func (d *Daemon) lacksQuorum() bool {
 // alert writes what any node of the cluster wants people to look into.
 func (d *Daemon) alert(a control.Alert) {
 	d.metrics.alerts.Inc()
+	if tools := d.tools.Load(); tools != nil {
+		tools.Alert(a)
+	}
 	d.log.Error("ALERT", "node", a.Node, "bucket", a.Bucket, "text", a.Text)
 }

@@ -21,6 +21,7 @@ func (d *Daemon) Stop(ctx context.Context) error {
 
 func (d *Daemon) stop(ctx context.Context) error {
 	d.log.Info("stopping")
+	toolsErr := d.leaveOperators()
 	d.leave(ctx)
 	d.reloading.Lock()
 	defer d.reloading.Unlock()
@@ -46,7 +47,7 @@ func (d *Daemon) stop(ctx context.Context) error {
 	if d.http != nil {
 		err = errors.Join(err, d.http.stop(ctx))
 	}
-	err = errors.Join(err, d.nats.LameDuck(ctx), d.nats.Stop(ctx))
+	err = errors.Join(err, toolsErr, d.nats.LameDuck(ctx), d.nats.Stop(ctx))
 	d.log.Info("stopped")
 	return err
 }
@@ -85,7 +86,7 @@ const leaveTime = 5 * time.Second
 // abandon takes down what a failed start has brought up.
 func (d *Daemon) abandon() error {
 	d.end(errors.New("the start failed"))
-	var err error
+	err := d.leaveOperators()
 	for _, z := range *d.zones.Load() {
 		z.stop()
 	}

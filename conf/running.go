@@ -14,10 +14,11 @@ const (
 	maxRunning  = 64 << 10 // bytes
 )
 
-// Running is what a daemon that serves writes into its data directory, so that tools on its machine find it. It is left
-// there when the daemon dies without a stop: then nobody listens at URL.
+// Running is what a daemon writes into its data directory, so that tools on its machine find it. It is left there when the
+// daemon dies without a stop: then nobody listens at URL.
 type Running struct {
 	PID       int    `json:"pid"`
+	Serving   bool   `json:"serving"`        // false while the daemon waits for its cluster
 	URL       string `json:"url"`            // where clients connect
 	HTTP      string `json:"http,omitempty"` // HOST:PORT of health and metrics, "" for none
 	Node      string `json:"node"`           // identifier

@@ -368,7 +368,19 @@ func TestDialTellsWhatIsWrong(t *testing.T) {
 	if _, err := Dial(empty, s.nats.ClientURL()); !errors.Is(err, ErrNoDaemon) || !strings.Contains(err.Error(), "another cluster") {
 		t.Errorf("another cluster: %v", err)
 	}
+	if r, err := conf.ReadRunning(s.data); err != nil || r.Serving {
+		t.Errorf("got %+v, %v", r, err)
+	}
+	if err := s.server.Serving(); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := conf.ReadRunning(s.data); err != nil || !r.Serving {
+		t.Errorf("got %+v, %v", r, err)
+	}
 	if err := s.server.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.server.Serving(); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Dial(s.data, ""); !errors.Is(err, ErrNoDaemon) {

@@ -83,6 +83,20 @@ func Serve(ctx context.Context, cfg Config) (*Server, error) {
 	return s, nil
 }
 
+// Serving tells tools on this machine that the daemon serves its clients.
+func (s *Server) Serving() error {
+	if s.cfg.Data == "" {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.over {
+		return nil
+	}
+	s.cfg.Running.Serving = true
+	return conf.SaveRunning(s.cfg.Data, s.cfg.Running)
+}
+
 // Close stops answering, waits for the answers that are being made, and takes the file of Running away.
 func (s *Server) Close() error {
 	var err error

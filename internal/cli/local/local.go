@@ -112,7 +112,7 @@ func (c *cluster) serving(ctx context.Context, nodes []*node) error {
 	told := make(map[*node]bool, len(nodes))
 	for {
 		for _, n := range nodes {
-			if running, err := conf.ReadRunning(n.data); err == nil && running.PID == n.run.pid && !told[n] {
+			if running, err := conf.ReadRunning(n.data); err == nil && running.Serving && running.PID == n.run.pid && !told[n] {
 				told[n] = true
 				if err := c.announce(n, running); err != nil {
 					return err

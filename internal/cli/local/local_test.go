@@ -69,7 +69,7 @@ func fakeDaemon(config, how string) int {
 			return 1
 		}
 	}
-	if err := conf.SaveRunning(s.Data, conf.Running{PID: os.Getpid(), URL: "nats://" + s.Listen}); err != nil {
+	if err := conf.SaveRunning(s.Data, conf.Running{PID: os.Getpid(), Serving: true, URL: "nats://" + s.Listen}); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
