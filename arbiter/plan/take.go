@@ -333,7 +333,7 @@ func (t *turn) hold(m chain.Member) {
 	if t.State.Lives(m) {
 		t.bar[m.Node] = true
 		if !t.seats[m.Node].barred {
-			t.wake(t.Now)
+			t.wake(t.Now + 1e6)
 		}
 	}
 }

@@ -176,4 +176,3 @@ func BenchmarkViews(b *testing.B) {
 		}
 	}
 }
-
