@@ -17,6 +17,8 @@ const (
 	lookEvery    = 20 * time.Millisecond // whether a node serves
 	restartPause = time.Second
 	logLines     = 5 // of a node that has ended, in the message
+	// sameSignal is how long after a signal another one counts as the same: timeout(1) sends it to the process and its group.
+	sameSignal = 500 * time.Millisecond
 )
 
 // cluster is one that runs.
@@ -234,6 +236,7 @@ func (c *cluster) stop() {
 		fmt.Fprintln(c.o.Log, "stopping all nodes; once more kills them")
 	}
 	c.each(func(r *child) { r.signal(syscall.SIGTERM) })
+	began := time.Now()
 	patience := time.NewTimer(c.o.Stop)
 	defer patience.Stop()
 	kill := func() { c.each(func(r *child) { r.signal(syscall.SIGKILL) }) }
@@ -244,7 +247,9 @@ func (c *cluster) stop() {
 			fmt.Fprintf(c.o.Log, "not all nodes have stopped within %s: killing them\n", c.o.Stop)
 			kill()
 		case <-c.o.Signals:
-			kill()
+			if time.Since(began) > sameSignal {
+				kill()
+			}
 		}
 	}
 }

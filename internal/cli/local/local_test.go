@@ -372,6 +372,11 @@ func TestASecondSignalKills(t *testing.T) {
 	pids := s.served(1)
 	s.signals <- syscall.SIGINT
 	s.logs("once more kills them")
+	s.signals <- syscall.SIGINT // the same one, by another way
+	time.Sleep(2 * sameSignal)
+	if gone(pids["node1"]) {
+		t.Error("one signal that came twice kills")
+	}
 	s.signals <- syscall.SIGINT
 	if err := s.end(); err != nil || !gone(pids["node1"]) {
 		t.Errorf("got %v, gone %t", err, gone(pids["node1"]))
