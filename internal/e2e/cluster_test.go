@@ -30,12 +30,23 @@ type node struct {
 	id, name, dir string
 	listen, route string
 	wrap          []string // command before the daemon's own, such as ip netns exec
+	args          []string // of this daemon
 	*process
 	url string
 }
 
-// startCluster starts n daemons on loopback. The first one founds the cluster, all join each other.
+// startCluster starts n daemons on loopback. The first one founds the cluster, the others join it.
 func startCluster(t testing.TB, n int, args ...string) *cluster {
+	t.Helper()
+	c := newCluster(t, n, args...)
+	for i := range c.nodes {
+		c.start(i)
+	}
+	return c
+}
+
+// newCluster makes the directories of n daemons that belong together.
+func newCluster(t testing.TB, n int, args ...string) *cluster {
 	t.Helper()
 	ports := freePorts(t, 2*n)
 	c := &cluster{t: t, args: args}
@@ -46,9 +57,6 @@ func startCluster(t testing.TB, n int, args ...string) *cluster {
 		})
 	}
 	c.enroll()
-	for i := range c.nodes {
-		c.start(i)
-	}
 	return c
 }
 
@@ -118,7 +126,7 @@ func (c *cluster) launch(i int) {
 		}
 		args = append(args, "--join", strings.Join(others, ","))
 	}
-	args = append(args, c.args...)
+	args = append(append(args, c.args...), n.args...)
 	n.process = start(c.t, exec.Command(args[0], args[1:]...), (*exec.Cmd).StderrPipe)
 }
 
@@ -173,6 +181,63 @@ func (c *cluster) tryInfo(nc *nats.Conn) (*subjects.Info, error) {
 	}
 	var info subjects.Info
 	return &info, info.DecodeJSON(msg.Data)
+}
+
+// look asks the i-th node what the whole cluster looks like.
+func (c *cluster) look(i int) (*subjects.Cluster, error) {
+	nc := c.plain(i)
+	defer nc.Close()
+	msg, err := nc.Request("locks.cluster.anyone", nil, patience)
+	if err != nil {
+		return nil, err
+	}
+	var all subjects.Cluster
+	return &all, json.Unmarshal(msg.Data, &all)
+}
+
+// await waits until the cluster, as the i-th node sees it, is as it should be.
+func (c *cluster) await(i int, what string, ok func(*subjects.Cluster) bool) *subjects.Cluster {
+	c.t.Helper()
+	deadline := time.Now().Add(3 * patience)
+	for {
+		all, err := c.look(i)
+		if err == nil && ok(all) {
+			return all
+		}
+		if time.Now().After(deadline) {
+			text, _ := json.MarshalIndent(all, "", " ") //nolint:errchkjson // only shown
+			c.t.Fatalf("%s: not after %s: %v\n%s", what, 3*patience, err, text)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// settled waits until all nodes that should be there are, and every bucket has a copy on each of them that lags behind
+// nothing that matters.
+func (c *cluster) settled(i, nodes int) *subjects.Cluster {
+	c.t.Helper()
+	return c.await(i, "all nodes have all copies", func(all *subjects.Cluster) bool {
+		up := 0
+		for _, n := range all.Nodes {
+			if n.Status == "up" && n.Answered {
+				up++
+			}
+		}
+		return up == nodes && all.Leader != 0 && len(all.Buckets) == 0
+	})
+}
+
+// leader is the node that leads the control plane, as node i says.
+func (c *cluster) leader(i int) int {
+	c.t.Helper()
+	all := c.await(i, "somebody leads", func(all *subjects.Cluster) bool { return all.Leader != 0 })
+	for _, n := range all.Nodes {
+		if n.Number == all.Leader {
+			return slices.IndexFunc(c.nodes, func(m *node) bool { return m.id == n.Node })
+		}
+	}
+	c.t.Fatalf("the leader is unknown: %+v", all)
+	return -1
 }
 
 // primary is the node that is primary of a name's bucket, as node i says.
