@@ -32,6 +32,9 @@ func (d *Daemon) startServer(ctx context.Context) error {
 				return err
 			}
 		}
+		// Who may come in is in the shared configuration, which this node has not heard of yet; and what comes in reaches the
+		// other nodes.
+		cfg.Zones = nil
 		cfg.Cluster = &natsd.Cluster{
 			Name: d.settings.Cluster, Listen: d.settings.ClusterListen, Advertise: d.settings.ClusterAdvertise,
 			Join: d.settings.Join, Identity: d.identity, Data: d.settings.Data,

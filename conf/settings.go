@@ -193,6 +193,9 @@ func (s *Settings) checkZones() error {
 		}
 		open = z.Name
 	}
+	if s.implicit && s.Clustered() && !s.MayFound() {
+		return nil // a node that joins serves the cluster's zones, not that one
+	}
 	if open != "" && !s.AllowOpen && !loopback(s.Listen) {
 		return &KeyError{Key: "listen", Problem: fmt.Sprintf("zone %s is open, so anybody who reaches %s could take its locks", open, s.Listen),
 			Fix: "listen on 127.0.0.1, or configure zones with users (oclocks-config zone add, user add)," +

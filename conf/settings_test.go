@@ -132,3 +132,16 @@ func TestClientURL(t *testing.T) {
 		}
 	}
 }
+
+// TestANodeThatJoinsOpensNoZone: it has no zones of its own, so it may listen where it likes.
+func TestANodeThatJoinsOpensNoZone(t *testing.T) {
+	s := Default()
+	s.Listen, s.ClusterListen, s.Data = "10.1.2.3:4222", "10.1.2.3:6222", "/d"
+	if err := s.Validate(); err == nil {
+		t.Error("a node that founds a cluster may open its zone to everybody")
+	}
+	s.Join = []string{"10.1.2.4:6222"}
+	if err := s.Validate(); err != nil {
+		t.Error(err)
+	}
+}
