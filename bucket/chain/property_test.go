@@ -6,6 +6,7 @@ import (
 	"os"
 	"slices"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 )
@@ -15,8 +16,13 @@ import (
 // too; a deep run is go test -run TestNothingAnsweredIsLost -timeout 0 -rapid.checks=1000000.
 func TestMain(m *testing.M) {
 	flag.Parse()
-	for name, value := range map[string]string{"rapid.steps": "150", "rapid.checks": "800", "rapid.shrinktime": "10s"} {
-		if f := flag.Lookup(name); f != nil && f.Value.String() == f.DefValue {
+	for name, value := range map[string]string{"rapid.steps": "150", "rapid.checks": "500", "rapid.shrinktime": "10s"} {
+		f := flag.Lookup(name)
+		if f != nil && f.Value.String() != f.DefValue {
+			deep = deep || name == "rapid.checks"
+			continue
+		}
+		if f != nil {
 			if err := flag.Set(name, value); err != nil {
 				panic(err)
 			}
@@ -24,6 +30,12 @@ func TestMain(m *testing.M) {
 	}
 	os.Exit(m.Run())
 }
+
+// patience is how long the runs of TestNothingAnsweredIsLost may take together on a slow machine, unless deep, which is a
+// number of runs that was asked for.
+const patience = 10 * time.Second
+
+var deep bool
 
 // traced is how many lines of what happened before a failure are shown.
 var traced = 120
@@ -421,9 +433,24 @@ func (c *chaos) actOperate(t *rapid.T) {
 // Whatever a network, crashes, a slow control plane and an operator do: nothing answered is lost, no two primaries answer in
 // one epoch, nobody delivers what was not answered, and when all of it ends the cluster comes together again.
 func TestNothingAnsweredIsLost(t *testing.T) {
+	began, runs, failing := time.Now(), 0, false
 	rapid.Check(t, func(t *rapid.T) {
+		if !deep && !failing && time.Since(began) > patience {
+			return // the machine is slow, and a failure would have to be looked into with -rapid.checks anyway
+		}
+		defer func() {
+			if wrong := recover(); wrong != nil {
+				failing = true // from now on every run is needed, to make it small
+				panic(wrong)
+			}
+		}()
 		c := newChaos(t)
 		t.Repeat(c.actions())
 		c.heal(t)
+		runs++
 	})
+	t.Logf("%d runs", runs)
+	if !deep && runs < 20 {
+		t.Errorf("only %d runs in %v", runs, patience)
+	}
 }
