@@ -35,10 +35,11 @@ func TestScripts(t *testing.T) {
 }
 
 type script struct {
-	t  *testing.T
-	d  *datadriven.TestData
-	p  *Planner
-	in Input
+	t    *testing.T
+	d    *datadriven.TestData
+	p    *Planner
+	in   Input
+	mute bool // probes are not answered
 }
 
 func (s *script) num(text string) int64 {
@@ -94,6 +95,8 @@ func (s *script) run(out *strings.Builder, f []string) {
 		s.in.Now = s.num(f[1]) * ms
 	case "term":
 		s.in.Term, s.in.TakeFrom = uint64(s.num(f[1])), s.num(f[2])*ms
+	case "mute": // probes are not answered from here on
+		s.mute = true
 	case "step":
 		s.in.State.Change--
 		s.step(out)
@@ -233,8 +236,21 @@ func (s *script) step(out *strings.Builder) {
 	for _, v := range o.Views {
 		fmt.Fprintf(out, "\n  view %d %s (term %d)", v.Bucket, short(v.View), o.Term)
 	}
+	probes := 0
 	for _, x := range o.Seal {
+		if x.Epoch == 0 {
+			probes++
+			for _, m := range s.in.State.Views[x.Bucket].Chain {
+				if m.Node == x.Node && !s.mute {
+					s.in.Reports = append(s.in.Reports, BucketReport{x.Bucket, chain.Report{Member: m}})
+				}
+			}
+			continue
+		}
 		fmt.Fprintf(out, "\n  seal bucket %d e%d at %d", x.Bucket, x.Epoch, x.Node)
+	}
+	if probes > 0 {
+		fmt.Fprintf(out, "\n  %d probes", probes)
 	}
 	for _, x := range o.HandOver {
 		fmt.Fprintf(out, "\n  hand over bucket %d e%d from %d to %d", x.Bucket, x.Epoch, x.Node, x.To.Node)
