@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/cespare/xxhash/v2"
+	pb "go.etcd.io/raft/v3/raftpb"
+	"google.golang.org/protobuf/proto"
 )
 
 const (
@@ -92,6 +94,8 @@ type world struct {
 	delay    [2]int64 // nanoseconds, from and to
 	cut      map[[2]uint64]bool
 	trace    func(format string, args ...any)
+	hold     func(from, to uint64, k kind, m *pb.Message) bool // what is held back; m is nil for what is not Raft's
+	held     []packet
 
 	committed []entry // by anybody, in order
 	acked     []string
@@ -180,8 +184,51 @@ func (w *world) send(from uint64, out []Message) {
 			if d := w.delay[1] - w.delay[0]; d > 0 {
 				at += w.rnd.Int64N(d)
 			}
-			w.flying = append(w.flying, packet{from, msg.To, slices.Clone(msg.Frame), at, w.order})
+			w.put(packet{from, msg.To, slices.Clone(msg.Frame), at, w.order})
 		}
+	}
+}
+
+// put sends a frame on its way, without what is held back.
+func (w *world) put(p packet) {
+	if w.hold == nil {
+		w.flying = append(w.flying, p)
+		return
+	}
+	f, err := decode(p.raw)
+	if err != nil {
+		w.fail("%d sends what cannot be read: %v", p.from, err)
+		return
+	}
+	if f.kind != kindRaft {
+		if w.hold(p.from, p.to, f.kind, nil) {
+			w.held = append(w.held, p)
+		} else {
+			w.flying = append(w.flying, p)
+		}
+		return
+	}
+	for _, m := range f.raft {
+		raw, err := proto.Marshal(m)
+		if err != nil {
+			w.fail("%v", err)
+		}
+		p.raw = encodeRaft(p.from, p.to, [][]byte{raw})
+		if w.hold(p.from, p.to, f.kind, m) {
+			w.held = append(w.held, p)
+		} else {
+			w.flying = append(w.flying, p)
+		}
+	}
+}
+
+// release sends what was held back, as far as it is not held back still.
+func (w *world) release() {
+	held := w.held
+	w.held = nil
+	for _, p := range held {
+		p.at = w.now + w.delay[0]
+		w.put(p)
 	}
 }
 

@@ -82,7 +82,7 @@ func (t *turn) take() {
 	for _, b := range slices.Sorted(maps.Keys(t.takes)) {
 		t.refresh(b)
 	}
-	buckets := slices.AppendSeq(slices.Clone(t.trouble), maps.Keys(t.takes))
+	buckets := slices.AppendSeq(slices.Clone(t.trouble), maps.Keys(t.takes)) // order: sorted on the next line
 	slices.Sort(buckets)
 	var first []uint32
 	for _, b := range slices.Compact(buckets) {
