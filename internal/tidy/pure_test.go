@@ -27,7 +27,7 @@ var pureImports = []string{
 	"bytes", "cmp", "container/heap", "container/list", "crypto/sha256", "encoding/base64", "encoding/binary",
 	"encoding/hex", "encoding/json", "errors", "fmt", "hash", "hash/crc32", "iter", "maps", "math", "math/bits", "slices",
 	"sort", "strconv", "strings", "time", "unicode", "unicode/utf16", "unicode/utf8", "unsafe",
-	"github.com/cespare/xxhash/v2", "github.com/google/btree",
+	"github.com/cespare/xxhash/v2", "github.com/google/btree", modulePath + "/conf/shared",
 }
 
 // impureTime are the members of package time that read a clock, start a timer or read the machine's time zone.
