@@ -60,6 +60,10 @@ func (n *Node) electionTick() {
 	if n.now < n.electionDue() {
 		return
 	}
+	if e.leader != 0 && n.down[e.leader] {
+		n.leaderGone()
+		return
+	}
 	if e.leader != 0 {
 		// From here on this node votes for others, and a little later it stands itself.
 		_ = n.rn.ForgetLeader()
@@ -82,6 +86,8 @@ func (n *Node) electionDue() int64 {
 	switch {
 	case e.leads || !n.isMember(n.cfg.ID):
 		return Never
+	case e.leader != 0 && n.down[e.leader]:
+		return e.heard + 2*n.cfg.Heartbeat // something of it was still on its way, or it is there after all
 	case e.leader != 0:
 		return e.heard + n.cfg.Election
 	case !n.isVoter(n.cfg.ID):
@@ -93,7 +99,7 @@ func (n *Node) electionDue() int64 {
 }
 
 // leaderGone: the transport says so. Those who know vote for each other at once, and stand one after the other.
-func (n *Node) leaderGone(id uint64) {
+func (n *Node) leaderGone() {
 	_ = n.rn.ForgetLeader()
 	e := &n.elect
 	e.leader = 0

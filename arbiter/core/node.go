@@ -166,7 +166,7 @@ func (n *Node) Peer(id uint64, alive bool) {
 		if n.elect.leads {
 			n.rn.ReportUnreachable(id)
 		} else if n.elect.leader == id {
-			n.leaderGone(id)
+			n.leaderGone()
 		}
 		return nil
 	})

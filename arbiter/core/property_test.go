@@ -122,6 +122,7 @@ func heal(w *world) {
 	w.loss, w.twice, w.delay[1] = 0, 0, w.delay[0]
 	for _, m := range w.machines {
 		m.paused, m.tear = false, false
+		w.connected(m)
 		if m.node == nil {
 			w.start(m)
 		}

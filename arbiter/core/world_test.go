@@ -149,10 +149,21 @@ func (w *world) start(m *machine) {
 		return
 	}
 	m.node = node
+	w.connected(m)
 	if err := node.Identify(m.id, []byte("note")); err != nil {
 		w.fail("identify: %v", err)
 	}
 	w.carryOut(m)
+}
+
+// connected tells everybody that a machine is there.
+func (w *world) connected(m *machine) {
+	for _, o := range w.machines {
+		o.gone = slices.DeleteFunc(o.gone, func(id uint64) bool { return id == m.id })
+		if o.node != nil && o != m {
+			o.node.Peer(m.id, true)
+		}
+	}
 }
 
 func (w *world) fail(format string, args ...any) {
@@ -247,7 +258,6 @@ func (w *world) turn(m *machine) {
 	}
 	for _, id := range m.gone {
 		m.node.Peer(id, false)
-		m.node.Peer(id, true)
 	}
 	m.gone = nil
 	w.carryOut(m)
@@ -546,3 +556,5 @@ func (w *world) insist(step Step, id uint64) {
 func describeEvent(e Event) string {
 	return strings.TrimPrefix(fmt.Sprintf("%T%+v", e, e), "core.")
 }
+
+func marshal(m *pb.Message) ([]byte, error) { return proto.Marshal(m) }
