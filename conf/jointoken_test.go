@@ -228,3 +228,28 @@ func TestSavedRoutes(t *testing.T) {
 		}
 	}
 }
+
+func FuzzParseJoinToken(f *testing.F) {
+	a, err := NewAuth()
+	if err != nil {
+		f.Fatal(err)
+	}
+	text, err := NewJoinToken(a, []string{"nats://10.0.0.1:4222"}, time.Hour)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(text)
+	f.Add(tokenPrefix + "e30")
+	f.Fuzz(func(t *testing.T, text string) {
+		token, err := ParseJoinToken(text)
+		if err != nil {
+			if !errors.Is(err, ErrToken) {
+				t.Errorf("got %v", err)
+			}
+			return
+		}
+		if token.ID() == "" || len(token.URLs) == 0 || token.Credentials().Pair == nil {
+			t.Errorf("got %+v", token)
+		}
+	})
+}

@@ -383,3 +383,34 @@ func TestAZoneThatComesLater(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 }
+
+// An address may lead back to the server itself without being one that it knows of.
+func TestAServerThatReachesItself(t *testing.T) {
+	w := newWorld(t)
+	a := w.start(w.config(newID(t)))
+	l := newLine(t, a.route())
+	if err := a.SetRoutes(map[string][]string{newID(t): {l.addr}}); err != nil {
+		t.Fatal(err)
+	}
+	for !a.OwnAddressListed() {
+		a.routes.mu.Lock()
+		changed, self := a.routes.changed, a.routes.self
+		a.routes.mu.Unlock()
+		if self {
+			break
+		}
+		select {
+		case <-changed:
+		case <-time.After(patience):
+			t.Fatal("it does not notice")
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := a.Join(ctx); !errors.Is(err, ErrNobody) || !strings.Contains(err.Error(), "own") {
+		t.Errorf("got %v", err)
+	}
+	if connected := a.Routes(); len(connected) != 0 {
+		t.Errorf("connected with %v", connected)
+	}
+}
