@@ -131,6 +131,11 @@ func (n *Node) Receive(from uint64, buf []byte) error {
 	if err != nil || f == nil {
 		return err
 	}
+	for _, m := range f.raft {
+		if err := n.check(from, m); err != nil {
+			return fmt.Errorf("%w: %s: %w", ErrFrame, m.GetType(), err)
+		}
+	}
 	return n.input(func() error {
 		if n.isMember(from) {
 			n.heard[from] = n.now

@@ -8,11 +8,8 @@ import (
 	pb "go.etcd.io/raft/v3/raftpb"
 )
 
-// step gives a message of Raft that came from another node to Raft, if it is one that another node may send.
+// step gives a message of Raft that came from another node, and that check has let through, to Raft.
 func (n *Node) step(from uint64, m *pb.Message) error {
-	if err := n.check(from, m); err != nil {
-		return fmt.Errorf("%w: %s: %w", ErrFrame, m.GetType(), err)
-	}
 	switch m.GetType() {
 	case pb.MsgProp:
 		// Raft would pass it on to a leader it knows; the proposer repeats it anyway, and to the right one.
