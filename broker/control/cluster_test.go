@@ -143,23 +143,34 @@ func TestARestartedNodeIsWhoItWas(t *testing.T) {
 	}
 	k.complete(a, b)
 
-	// Both at once: the group comes up from what is on the disks, and nobody founds again.
+	third := k.config(3)
+	third.Dir = t.TempDir()
+	c := k.join(third)
+	k.complete(a, b, c)
+	k.vote(a, b, c)
+
+	// All at once: the group comes up from what is on the disks, and nobody founds again.
 	second.Fresh = false
-	a.close()
-	b.close()
-	a, err := k.start(first)
-	if err != nil {
-		t.Fatal(err)
+	nodes := []*node{a, b, c}
+	for _, n := range nodes {
+		n.close()
 	}
-	if b, err = k.start(second); err != nil {
-		t.Fatal(err)
+	for i, cfg := range []Config{first, second, third} {
+		n, err := k.start(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		nodes[i] = n
 	}
-	a.serve()
-	b.serve()
-	if a.number() != 1 || b.number() != 2 || b.c.identity().Life != 2 {
-		t.Errorf("after a restart of both: %+v and %+v", a.c.identity(), b.c.identity())
+	began := time.Now()
+	for i, n := range nodes {
+		n.serve()
+		if life := n.c.identity().Life; n.number() != uint64(i+1) || life != []uint64{1, 2, 1}[i] {
+			t.Errorf("node %d after a restart of all: %+v", i+1, n.c.identity())
+		}
 	}
-	k.complete(a, b)
+	t.Logf("all registered again after %v", time.Since(began))
+	k.complete(nodes...)
 }
 
 // TestALostStoreIsAnotherLife: without its store a node has another raft ID, and nothing that it had counts.

@@ -248,7 +248,7 @@ func (c *Control) watchArbiter() {
 	}
 }
 
-// Close ends everything that Start began. It may be called again.
+// Close ends everything that Start began. It may be called again, but not from a call of Copies, which it waits for.
 func (c *Control) Close() {
 	c.closing.Do(func() {
 		c.mu.Lock()

@@ -53,11 +53,12 @@
 //	post       publishes                                                   post.go
 //	proposer   proposes this node's views, one command at a time           ask.go
 //	enrolment  asks for registration until it is there, then ends          register.go
-//	answers    a few at a time: status, and the leader's requests          serve.go
+//	answers    32 at a time: status, and the leader's requests             serve.go
 //	reign      steps the planner, while this node leads                    reign.go
 //	its hands  its views, one command at a time; membership, one step      hands.go
 //
 // [Control.Close] ends all of them.
 //
-// Reading order: control.go (API), box.go, machine.go, desk.go, ask.go, register.go, reign.go, hands.go, then the rest.
+// Reading order: api.go, control.go, callback.go (what the arbiter calls), box.go, desk.go, ask.go, register.go, admit.go (the
+// leader's side of it), reign.go, hands.go, leave.go, then the rest.
 package control

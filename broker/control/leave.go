@@ -14,7 +14,7 @@ import (
 
 const (
 	leaveEvery   = 250 * time.Millisecond // how often the leader is told
-	aloneFor     = 3                      // times that the leader says that nobody else is there
+	aloneFor     = 3                      // times that the leader says that nobody else is there, or that nobody is
 	transferWait = time.Second
 	statusWait   = 400 * time.Millisecond // for the statuses of all nodes
 )
@@ -34,7 +34,7 @@ func (c *Control) Leave(ctx context.Context) error {
 		err = errors.Join(err, c.arb.Identify(0, nil))
 	}
 	c.post.send(subjectAway, encode(farewell{Identifier: c.cfg.Identifier, Start: c.start}))
-	return errors.Join(err, c.post.flush(ctx, c.ctx.Done()))
+	return errors.Join(err, c.post.flush(context.WithoutCancel(ctx), c.ctx.Done())) // it says farewell though it ran out of time
 }
 
 // handAll waits until this node is primary of nothing.
@@ -48,11 +48,11 @@ func (c *Control) handAll(ctx context.Context, number uint64) error {
 		}
 		others, err := c.askLeaving(ctx, number)
 		switch {
-		case err == nil && others == 0:
+		case err == nil && others == 0, err != nil && c.everybodyAway():
 			if alone++; alone >= aloneFor {
 				return ErrAlone
 			}
-		case err == nil:
+		default:
 			alone = 0
 		}
 		next := time.NewTimer(leaveEvery)
@@ -84,6 +84,18 @@ func (c *Control) askLeaving(ctx context.Context, number uint64) (others int, er
 	}
 	answer, err := decodeMessage[leavingAnswer](msg.Data)
 	return answer.Others, err
+}
+
+// everybodyAway says that this node knows of nobody else who is there.
+func (c *Control) everybodyAway() bool {
+	state, seen := c.State(), c.seen.Load()
+	for i := range state.Nodes {
+		n := &state.Nodes[i]
+		if n.ID != c.cfg.Identifier && !n.Arbiter && !seen.away[n.Number] {
+			return false
+		}
+	}
+	return true
 }
 
 // primaries is how many buckets the node is primary of.

@@ -63,6 +63,21 @@ func TestTheLastOneCannotHandOver(t *testing.T) {
 	}
 }
 
+// TestAWholeClusterStops: each node hands over to those that are left; the last one, who has no majority any more, notices
+// that nobody is.
+func TestAWholeClusterStops(t *testing.T) {
+	_, nodes := three(t)
+	for i, n := range nodes {
+		began := time.Now()
+		err := n.c.Leave(within(t))
+		t.Logf("node %d left in %v: %v", i+1, time.Since(began), err)
+		if last := i == len(nodes)-1; last != errors.Is(err, ErrAlone) || !last && err != nil {
+			t.Errorf("node %d left: %v", i+1, err)
+		}
+		n.close()
+	}
+}
+
 // TestANodeThatLeftComesBack: neither its farewell nor its old lease is in its way.
 func TestANodeThatLeftComesBack(t *testing.T) {
 	k, nodes := three(t)

@@ -67,6 +67,8 @@ func (p *post) run(stop <-chan struct{}) {
 
 // flush waits until the server has everything that was given to send before.
 func (p *post) flush(ctx context.Context, stop <-chan struct{}) error {
+	ctx, cancel := context.WithTimeout(ctx, requestWait)
+	defer cancel()
 	mark := make(chan struct{})
 	select {
 	case p.queue <- letter{mark: mark}:
@@ -82,8 +84,6 @@ func (p *post) flush(ctx context.Context, stop <-chan struct{}) error {
 	case <-stop:
 		return ErrClosed
 	}
-	ctx, cancel := context.WithTimeout(ctx, requestWait)
-	defer cancel()
 	if err := p.nc.FlushWithContext(ctx); err != nil {
 		return fmt.Errorf("publish what waits: %w", err)
 	}
