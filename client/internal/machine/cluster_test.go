@@ -386,3 +386,15 @@ func TestSessionComesBackAtAnotherNode(t *testing.T) {
 	s.keptAt(beat, "m", 2, 10)
 	s.left(h, 12*time.Second)
 }
+
+// A node that has nothing lists nothing, and that is no word about what is elsewhere.
+func TestEmptyAnswerSaysNothing(t *testing.T) {
+	s := newScript(t)
+	h := s.begin("a")[0]
+	s.pass(8 * time.Second)
+	s.total(s.next(subjects.OpKeep), "n")
+	s.quiet()
+	s.pass(250 * time.Millisecond)
+	s.keptAt(s.next(subjects.OpKeep), "m", 2, 10)
+	s.left(h, 12*time.Second)
+}

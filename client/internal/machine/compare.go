@@ -23,7 +23,7 @@ type tally struct {
 // compare compares, bucket by bucket, the tokens that a node counts for the session with those that the client knows. Of a
 // bucket that the node does not list it says nothing: another one is primary of it, or none.
 func (m *Machine) compare(now int64, b sentBeat, k *subjects.Kept) {
-	if k.Buckets == nil {
+	if k.Buckets == nil && k.Count > 0 {
 		m.compareTotal(now, b, k)
 		return
 	}

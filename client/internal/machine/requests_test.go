@@ -192,7 +192,7 @@ func TestUnavailableIsRepeated(t *testing.T) {
 			t.Fatalf("repeated as %d", msg.req.Number)
 		}
 	}
-	told := refusal(503, subjects.ReasonUnavailable, subjects.WhyStopping)
+	told := refusal(503, subjects.ReasonUnavailable, subjects.WhyRecovery)
 	told.RetryAfter = 3 * time.Second
 	s.answer(msg, told)
 	s.pass(3*time.Second - 1)

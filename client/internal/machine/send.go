@@ -18,7 +18,8 @@ const (
 	maxPoll      = int64(100 * time.Millisecond) // of many such subjects; of few, see pollEvery
 	minMoved     = int64(2 * time.Millisecond)   // after 421: the hand-over of a bucket takes that long
 	maxMoved     = int64(250 * time.Millisecond)
-	maxRetryTold = int64(10 * time.Second) // retry_after beyond this is not believed
+	maxStopping  = int64(100 * time.Millisecond) // a node that stops speaks for itself: another may answer by then
+	maxRetryTold = int64(10 * time.Second)       // retry_after beyond this is not believed
 )
 
 // Submit begins a call. It is over with its Finish action, or with GiveUp.
@@ -137,22 +138,22 @@ func (m *Machine) again(now int64, c *Call) {
 }
 
 // patience is how long to wait for the answer before the call is repeated: at first a little longer than answers take, then
-// longer each time. A call that waits for others is repeated as soon, since nothing tells whether the broker has got it, but
-// soon far less often.
+// longer each other time, since a node that stands still may take half of what is sent to a bucket that it has lost. A call
+// that waits for others is repeated as soon, for nothing tells whether the broker has got it, but then far less often.
 func (m *Machine) patience(c *Call) int64 {
 	timeout := int64(m.cfg.Timeout)
-	first, longest, growth := m.rtt.patience(timeout), max(maxSilence, timeout), 1
+	first, longest, doubled := m.rtt.patience(timeout), max(maxSilence, timeout), c.silent/2
 	switch {
 	case c.once(), c.Req.Op == subjects.OpList, c.Req.Op == subjects.OpSessionClose: // not repeated, or a burden on every node
-		first = timeout
+		first, doubled = timeout, c.silent
 	case c.waits():
-		first, longest, growth = 2*first, max(maxReattach, first), 3
+		first, longest, doubled = 2*first, max(maxReattach, first), 3*c.silent
 	case c.role == toProbe:
 		longest = first
 	case c.role == toTidy && c.about != nil && c.Req.Op == subjects.OpRenew:
 		first = min(first, max(c.about.span()/16, minBackoff)) // a trust depends on it
 	}
-	d := first << min(growth*c.silent, 20)
+	d := first << min(doubled, 20)
 	if d <= 0 || d > longest {
 		d = longest
 	}
@@ -215,7 +216,11 @@ func (m *Machine) pause(now int64, c *Call, why *subjects.Refusal, low, high int
 	}
 	d := max(low<<min(c.refused, 3), (now-c.refusedAt)/8)
 	d = m.jitter(min(d, high))
-	d = max(d, min(int64(why.RetryAfter), maxRetryTold))
+	told := min(int64(why.RetryAfter), maxRetryTold)
+	if why.Why == subjects.WhyStopping {
+		told = min(told, maxStopping)
+	}
+	d = max(d, told)
 	c.refused++
 	c.why = why
 	c.state, c.due = pausing, now+d

@@ -1,0 +1,49 @@
+package client_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/opencluster/oclocks/client"
+	"github.com/opencluster/oclocks/internal/brokertest"
+)
+
+// A cluster of daemons: each node stops in an orderly way, one after the other, while clients work, hold and wait. Nobody
+// notices but by a pause.
+func TestNodesStopInTurn(t *testing.T) {
+	cluster := brokertest.StartCluster(t, 3, "")
+	c, other := connect(t, cluster.Daemons[0]), connect(t, cluster.Daemons[1])
+	held := lockOf(t, c.Mutex("held"))
+	wanted := lockOf(t, other.Mutex("wanted"))
+	before, err := c.Session(within(t))
+	must(t, err)
+	got := make(chan error, 1)
+	go func() {
+		_, err := c.Mutex("wanted").Lock(within(t))
+		got <- err
+	}()
+	waitFor(t, "the client to wait", waiting(t, other, "wanted", 1))
+	stopped := make(chan struct{})
+	gap := longestPause(t, c, "busy", func() {
+		defer close(stopped)
+		brokertest.Stop(t, cluster.Daemons[0])
+	}, 2*time.Second)
+	<-stopped
+	t.Logf("longest pause %v", gap)
+	if gap > time.Second {
+		t.Errorf("a pause of %v", gap)
+	}
+	after, err := c.Session(within(t))
+	must(t, err)
+	if after.ID != before.ID || after.Incarnation <= before.Incarnation {
+		t.Errorf("the session is %s (%d), it was %s (%d)", after.ID, after.Incarnation, before.ID, before.Incarnation)
+	}
+	must(t, held.Renew(within(t)))
+	if held.State() != client.Held {
+		t.Errorf("the lock is %v: %v", held.State(), held.Err())
+	}
+	must(t, wanted.Release(within(t)))
+	must(t, <-got)
+	_ = context.Background
+}
