@@ -195,6 +195,29 @@ func (c *cluster) look(i int) (*subjects.Cluster, error) {
 	return &all, json.Unmarshal(msg.Data, &all)
 }
 
+// lookAt asks about one bucket.
+func (c *cluster) lookAt(nc *nats.Conn, bucket uint32) (*subjects.Cluster, error) {
+	msg, err := nc.Request("locks.cluster.anyone", fmt.Appendf(nil, `{"buckets":"%d"}`, bucket), patience)
+	if err != nil {
+		return nil, err
+	}
+	var all subjects.Cluster
+	return &all, json.Unmarshal(msg.Data, &all)
+}
+
+// byNumber is the index of the node with a number.
+func (c *cluster) byNumber(all *subjects.Cluster, number uint64) int {
+	for _, n := range all.Nodes {
+		if n.Number == number {
+			return slices.IndexFunc(c.nodes, func(m *node) bool { return m.id == n.Node })
+		}
+	}
+	return -1
+}
+
+// only is the address of one node, with no way to another.
+func (c *cluster) only(i int) string { return "nats://" + c.nodes[i].listen }
+
 // await waits until the cluster, as the i-th node sees it, is as it should be.
 func (c *cluster) await(i int, what string, ok func(*subjects.Cluster) bool) *subjects.Cluster {
 	c.t.Helper()

@@ -16,17 +16,26 @@ const nodeLease = 800 * time.Millisecond
 // holdStatic takes a lock as a plain client that asks until it is answered.
 func holdStatic(t testing.TB, nc *nats.Conn, name string) answer {
 	t.Helper()
+	var a answer
+	var err error
 	for range 400 {
-		body := fmt.Sprintf(`{"name":%q,"kind":"static","ttl":"10m","request":"h-%s"}`, name, name)
-		msg, err := nc.Request("locks.acquire.anyone", []byte(body), time.Second)
-		var a answer
-		if err == nil && json.Unmarshal(msg.Data, &a) == nil && a.Granted {
+		if err = tryLock(nc, name, &a); err == nil && a.Granted {
 			return a
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	t.Fatalf("%s cannot be taken", name)
+	t.Fatalf("%s cannot be taken: %v %+v", name, err, a.Error)
 	return answer{}
+}
+
+func tryLock(nc *nats.Conn, name string, a *answer) error {
+	body := fmt.Sprintf(`{"name":%q,"kind":"static","ttl":"10m","request":"h-%s"}`, name, name)
+	msg, err := nc.Request("locks.acquire.anyone", []byte(body), time.Second)
+	if err != nil {
+		return err
+	}
+	*a = answer{}
+	return json.Unmarshal(msg.Data, a)
 }
 
 // waitQueue waits until n requests stand at a lock.

@@ -25,9 +25,10 @@ type stretch struct {
 
 // load is workers that lock and unlock while a test does its worst, and the record of what they believed.
 type load struct {
-	t      testing.TB
-	cancel context.CancelFunc
-	done   sync.WaitGroup
+	t        testing.TB
+	tolerant bool // requests may fail: whom a worker is connected to may serve nobody
+	cancel   context.CancelFunc
+	done     sync.WaitGroup
 
 	mu        sync.Mutex
 	record    []stretch
@@ -123,8 +124,10 @@ func (l *load) stop() (gap time.Duration) {
 	l.t.Helper()
 	l.cancel()
 	l.done.Wait()
-	for _, err := range slices.Compact(l.problems) {
-		l.t.Errorf("a worker: %v", err)
+	for _, err := range l.problems {
+		if !l.tolerant {
+			l.t.Errorf("a worker: %v", err)
+		}
 	}
 	checkExclusive(l.t, l.record)
 	slices.Sort(l.grants)

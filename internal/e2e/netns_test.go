@@ -1,0 +1,229 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/opencluster/oclocks/subjects"
+)
+
+// insideEnv says that the test runs in the hub of its own network.
+const insideEnv = "OCLOCKS_E2E_HUB"
+
+// inNetwork runs the test again in a network of its own: a namespace for each of n nodes and one for the hub, where the
+// test and its clients are, which routes between all. It gives a cluster whose nodes are there, nil in the outer test.
+func inNetwork(t *testing.T, n int, args ...string) *cluster {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("network namespaces need root")
+	}
+	if _, err := exec.LookPath("ip"); err != nil {
+		t.Skip("network namespaces need the command ip, of the Debian package iproute2")
+	}
+	if prefix := os.Getenv(insideEnv); prefix != "" {
+		return namespaced(t, prefix, n, args)
+	}
+	prefix := fmt.Sprintf("ocl%d", os.Getpid())
+	hub := prefix + "h"
+	makeNetwork(t, prefix, hub, n)
+	run := exec.Command("ip", "netns", "exec", hub, os.Args[0], "-test.run", "^"+t.Name()+"$", "-test.v")
+	run.Env = append(os.Environ(), insideEnv+"="+prefix)
+	out, err := run.CombinedOutput()
+	t.Logf("in the network:\n%s", out)
+	if err != nil {
+		t.Errorf("in the network: %v", err)
+	}
+	return nil
+}
+
+// makeNetwork makes the namespaces. Node i has the address 10.77.i.2; the hub is 10.77.i.1 there.
+func makeNetwork(t *testing.T, prefix, hub string, n int) {
+	t.Helper()
+	ip(t, "netns add "+hub)
+	t.Cleanup(func() { ip(t, "netns del "+hub) })
+	ip(t, "-n "+hub+" link set lo up")
+	if out, err := exec.Command("ip", "netns", "exec", hub, "sysctl", "-qw", "net.ipv4.ip_forward=1").CombinedOutput(); err != nil {
+		t.Fatalf("switch on routing: %v: %s", err, out)
+	}
+	for i := 1; i <= n; i++ {
+		ns, outer, inner := fmt.Sprint(prefix, "n", i), fmt.Sprint("h", i), fmt.Sprint("n", i)
+		ip(t, "netns add "+ns)
+		t.Cleanup(func() { ip(t, "netns del "+ns) })
+		ip(t, fmt.Sprintf("-n %s link add %s type veth peer name %s netns %s", hub, outer, inner, ns))
+		ip(t, fmt.Sprintf("-n %s addr add 10.77.%d.1/24 dev %s", hub, i, outer))
+		ip(t, fmt.Sprintf("-n %s link set %s up", hub, outer))
+		ip(t, fmt.Sprintf("-n %s addr add 10.77.%d.2/24 dev %s", ns, i, inner))
+		ip(t, fmt.Sprintf("-n %s link set %s up", ns, inner))
+		ip(t, fmt.Sprintf("-n %s link set lo up", ns))
+		ip(t, fmt.Sprintf("-n %s route add default via 10.77.%d.1", ns, i))
+	}
+}
+
+func ip(t testing.TB, args string) {
+	t.Helper()
+	if out, err := exec.Command("ip", strings.Fields(args)...).CombinedOutput(); err != nil {
+		t.Fatalf("ip %s: %v: %s", args, err, out)
+	}
+}
+
+// namespaced makes and starts the cluster of a network.
+func namespaced(t *testing.T, prefix string, n int, args []string) *cluster {
+	t.Helper()
+	c := &cluster{t: t, args: append([]string{"--allow-open-zone-on-any-address"}, args...)}
+	for i := 1; i <= n; i++ {
+		c.nodes = append(c.nodes, &node{
+			name: fmt.Sprint("n", i), dir: filepath.Join(t.TempDir(), fmt.Sprint("n", i)),
+			listen: fmt.Sprintf("10.77.%d.2:4222", i), route: fmt.Sprintf("10.77.%d.2:6222", i),
+			wrap: []string{"ip", "netns", "exec", fmt.Sprint(prefix, "n", i)},
+		})
+	}
+	c.enroll()
+	for i := range c.nodes {
+		c.start(i)
+	}
+	return c
+}
+
+// cut stops everything that goes from node i to node j; what is on its way back still arrives. It gives what mends it.
+func (c *cluster) cut(i, j int) (mend func()) {
+	c.t.Helper()
+	rule := fmt.Sprintf("from 10.77.%d.2 to 10.77.%d.2 blackhole", i+1, j+1)
+	ip(c.t, "rule add "+rule)
+	return func() { ip(c.t, "rule del "+rule) }
+}
+
+// part cuts both ways between the nodes of one side and all others.
+func (c *cluster) part(side ...int) (mend func()) {
+	c.t.Helper()
+	var mends []func()
+	for _, i := range side {
+		for j := range c.nodes {
+			inside := false
+			for _, k := range side {
+				inside = inside || k == j
+			}
+			if !inside {
+				mends = append(mends, c.cut(i, j), c.cut(j, i))
+			}
+		}
+	}
+	return func() {
+		for _, m := range mends {
+			m()
+		}
+	}
+}
+
+// chainOf is the chain of a name's bucket, as indices of nodes, as node i says.
+func (c *cluster) chainOf(i int, name string) []int {
+	c.t.Helper()
+	bucket := subjects.BucketOf(name, c.info(i).Buckets)
+	nc := c.plain(i)
+	defer nc.Close()
+	var list []int
+	deadline := time.Now().Add(patience)
+	for len(list) == 0 {
+		all, err := c.lookAt(nc, bucket)
+		if err == nil && len(all.Buckets) == 1 {
+			for _, number := range all.Buckets[0].Chain {
+				list = append(list, c.byNumber(all, number))
+			}
+		}
+		if time.Now().After(deadline) {
+			c.t.Fatalf("the chain of bucket %d is unknown: %v", bucket, err)
+		}
+	}
+	return list
+}
+
+// A cut between a primary and its first secondary, and nothing else: the primary goes on with another one.
+func TestCutBetweenPrimaryAndSecondary(t *testing.T) {
+	c := inNetwork(t, 3)
+	if c == nil {
+		return
+	}
+	c.balanced()
+	s := stage(t, c, 1, 2, 100, 0, 1, 2)
+	chain := c.chainOf(0, s.waiters.name)
+	mend := c.part2(chain[0], chain[1])
+	s.load.progress(500)
+	mend()
+	s.load.progress(200)
+	c.settled(0, 3)
+	s.end()
+}
+
+// part2 cuts both ways between two nodes.
+func (c *cluster) part2(i, j int) (mend func()) {
+	a, b := c.cut(i, j), c.cut(j, i)
+	return func() { a(); b() }
+}
+
+// A cut in one direction only, from the primary to the others: it hears them and they do not hear it.
+func TestOneWayCut(t *testing.T) {
+	c := inNetwork(t, 3)
+	if c == nil {
+		return
+	}
+	c.balanced()
+	s := stage(t, c, 1, 2, 100, 0, 2)
+	mends := []func(){c.cut(1, 0), c.cut(1, 2)}
+	s.load.progress(500)
+	for _, mend := range mends {
+		mend()
+	}
+	s.load.progress(200)
+	c.settled(0, 3)
+	s.end()
+}
+
+// A primary and its first secondary are cut off together. They are the whole in-sync set, so the others go on only after a
+// recovery; the two stop by the end of their lease; nobody believes in a lock that another one has.
+func TestPrimaryAndSecondaryCutOffTogether(t *testing.T) {
+	c := inNetwork(t, 5, "--max-lease", "3s", "--session-lease", "2s")
+	if c == nil {
+		return
+	}
+	c.balanced()
+	name := c.named(1, "island")
+	chain := c.chainOf(0, name)
+	var main []int
+	for i := range c.nodes {
+		if i != chain[0] && i != chain[1] {
+			main = append(main, i)
+		}
+	}
+	// Workers on both sides, all at the locks of all buckets.
+	load := startLoad(t, []string{c.only(chain[0]), c.only(chain[1]), c.only(main[0]), c.only(main[1])}, 16)
+	load.tolerant = true // an island serves nobody
+	load.progress(200)
+	mend := c.part(chain[0], chain[1])
+	// The island stops: within its lease nobody there is granted anything any more.
+	island := c.plain(chain[0])
+	deadline := time.Now().Add(patience)
+	for refused := 0; refused < 10; {
+		var a answer
+		if tryLock(island, fmt.Sprint("probe", time.Now().UnixNano()), &a) != nil || !a.Granted {
+			refused++
+		} else {
+			refused = 0
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("an island of two goes on granting locks")
+		}
+	}
+	nc := c.plain(main[0])
+	held := holdStatic(t, nc, name) // the others come out of the recovery
+	mend()
+	c.settled(main[0], 5)
+	if again := holdStatic(t, c.plain(chain[0]), name); again.Token != held.Token {
+		t.Errorf("after the island came back %s is held by token %d, not %d", name, again.Token, held.Token)
+	}
+	load.progress(200)
+	load.stop()
+}
