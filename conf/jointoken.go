@@ -19,8 +19,9 @@ const (
 	// there and nowhere else.
 	EnrollSubject = "enroll"
 
-	// MinTokenLife and MaxTokenLife bound how long a join token counts.
+	// MinTokenLife is the shortest time that a join token counts.
 	MinTokenLife = time.Minute
+	// MaxTokenLife is the longest.
 	MaxTokenLife = 7 * 24 * time.Hour
 
 	tokenPrefix = "oclocks-join-1."
