@@ -15,6 +15,7 @@ func (d *Daemon) adopt(old, now *shared.State) {
 	if old == nil || !slices.EqualFunc(old.Nodes, now.Nodes, sameNode) {
 		d.scores(now)
 	}
+	d.events.notice()
 	select {
 	case d.adopted <- struct{}{}:
 	default:

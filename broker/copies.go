@@ -56,7 +56,10 @@ func (c copies) Applied(change uint64, state *shared.State) {
 }
 
 func (c copies) Grant(lease chain.Lease, live int) {
-	c.d.live.Store(int64(live))
+	if c.d.live.Swap(int64(live)) != int64(live) {
+		c.d.events.notice()
+	}
+	c.d.leaseUntil.Store(lease.Until)
 	c.d.tell(func(s *shard) {
 		s.grant = lease
 		for _, c := range s.cells {
@@ -91,6 +94,10 @@ func (c copies) HandOver(orders []plan.HandOverOrder) {
 
 func (c copies) Away(node uint64, away bool) {
 	c.d.peers.set(node, away)
+	if !away {
+		c.d.stopping.put(node, false)
+	}
+	c.d.events.notice()
 	c.d.tell(func(s *shard) { s.all(func(c *cell) { c.Chain().Away(node, away) }) })
 }
 

@@ -54,30 +54,33 @@ type Daemon struct {
 	log      *slog.Logger
 	metrics  *metrics
 
-	identity  *conf.Identity // nil: no other node can be with this one
-	nats      *natsd.Server
-	nodes     *nats.Conn // into the account of the nodes: the control plane's
-	control   *control.Control
-	links     *links
-	journal   *journal.Journal // nil: nothing is kept
-	number    uint64           // of this node in its cluster
-	life      uint64           // of this node: how often it has begun without all that it had
-	count     atomic.Int64     // of buckets
-	shards    []*shard
-	turns     [conf.MaxBuckets]turnFlag // by bucket: this node is asked about it
-	turned    chan struct{}             // a bucket's turn, or the shared state, has changed; holds one
-	adopted   chan struct{}             // the shared state has changed; holds one
-	zonesAt   *shared.State             // the zones, keys and routes are those of this state; guarded by reloading
-	state     atomic.Pointer[shared.State]
-	peers     peers
-	live      atomic.Int64 // nodes that hold a lease, as of this node's last one
-	leased    atomic.Bool  // the node has had a lease
-	primaries atomic.Int64
-	zones     atomic.Pointer[map[string]*zone]
-	tools     atomic.Pointer[admin.Server] // nil: there are none
-	closeDoor func() error                 // no more nodes are let in; nil: none were
-	system    *systemWatch
-	http      *httpServer
+	identity   *conf.Identity // nil: no other node can be with this one
+	nats       *natsd.Server
+	nodes      *nats.Conn // into the account of the nodes: the control plane's
+	control    *control.Control
+	links      *links
+	journal    *journal.Journal // nil: nothing is kept
+	number     uint64           // of this node in its cluster
+	life       uint64           // of this node: how often it has begun without all that it had
+	count      atomic.Int64     // of buckets
+	shards     []*shard
+	turns      [conf.MaxBuckets]turnFlag // by bucket: this node is asked about it
+	turned     chan struct{}             // a bucket's turn, or the shared state, has changed; holds one
+	adopted    chan struct{}             // the shared state has changed; holds one
+	zonesAt    *shared.State             // the zones, keys and routes are those of this state; guarded by reloading
+	state      atomic.Pointer[shared.State]
+	peers      peers
+	stopping   nodeSet // other nodes that have told that they stop
+	events     *events
+	live       atomic.Int64 // nodes that hold a lease, as of this node's last one
+	leased     atomic.Bool  // the node has had a lease
+	leaseUntil atomic.Int64 // the end of the last one, boot time in nanoseconds
+	primaries  atomic.Int64
+	zones      atomic.Pointer[map[string]*zone]
+	tools      atomic.Pointer[admin.Server] // nil: there are none
+	closeDoor  func() error                 // no more nodes are let in; nil: none were
+	system     *systemWatch
+	http       *httpServer
 
 	reloading sync.Mutex // one Reload at a time, and none during Stop
 	zoneMu    sync.Mutex // starting, removing, changing zones
@@ -115,8 +118,8 @@ func newDaemon(cfg Config) (*Daemon, error) {
 		settings: &settings, auth: cfg.Auth, node: cfg.NodeID, version: cfg.Version, log: cfg.Logger,
 		lameDuck: cmp.Or(cfg.LameDuck, defaultLameDuck),
 		keepSize: cfg.CompactBytes,
-		identity: cfg.Identity,
-		over:     make(chan struct{}), compact: make(chan struct{}, 1), turned: make(chan struct{}, 1), adopted: make(chan struct{}, 1),
+		identity: cfg.Identity, events: newEvents(),
+		over: make(chan struct{}), compact: make(chan struct{}, 1), turned: make(chan struct{}, 1), adopted: make(chan struct{}, 1),
 	}
 	if d.log == nil {
 		d.log = slog.Default()
@@ -182,7 +185,8 @@ func (d *Daemon) start(ctx context.Context) error {
 			return err
 		}
 	}
-	d.announce("up", "up")
+	d.announce(statusUp)
+	d.helpers.Go(d.tellEvents)
 	d.log.Info("serving", "url", d.nats.ClientURL(), "node", d.node, "number", d.number, "zones", len(state.Zones),
 		"buckets", d.buckets(), "data", d.settings.Data)
 	return nil
@@ -331,29 +335,4 @@ func (d *Daemon) bucketMap() subjects.Map {
 		}
 	}
 	return m
-}
-
-func (d *Daemon) server() subjects.Server {
-	status := "up"
-	if !d.ready.Load() {
-		status = "stopping"
-	}
-	return subjects.Server{Node: d.node, Name: d.settings.Node, URLs: []string{d.nats.ClientURL()},
-		Location: d.settings.Location, Status: status}
-}
-
-// announce tells every zone that this server, and with it the cluster, is up or down.
-func (d *Daemon) announce(kind, status string) {
-	server := d.server()
-	for _, z := range *d.zones.Load() {
-		node := &subjects.ServerEvent{Subject: subjects.ServerEventSubject(kind, d.node), Type: "server." + kind,
-			Node: d.node, Name: server.Name, URLs: server.URLs, Status: status}
-		if d.settings.HideServers {
-			node.URLs = nil
-		}
-		cluster := &subjects.ServerEvent{Subject: subjects.ClusterEventSubject(kind), Type: "cluster." + kind, Mode: "normal"}
-		for _, event := range []*subjects.ServerEvent{node, cluster} {
-			z.publish(event.Subject, event.AppendJSON(nil))
-		}
-	}
 }

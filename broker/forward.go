@@ -27,9 +27,14 @@ var passedOn = &nats.Subscription{}
 // forward passes a request on to another node with the caller's own reply subject. Its user was proven by the server that
 // took it; nodes trust each other.
 func (l *links) forward(node uint64, t *task) {
+	l.pass(node, t.zone.name, subjects.HotSubject(t.bucket, t.req.Op, t.in.User), t)
+}
+
+// pass passes a request on as if it had come on that subject.
+func (l *links) pass(node uint64, zone, subject string, t *task) {
 	msg := &nats.Msg{Subject: forwardSubject(node), Data: t.req.AppendJSON(nil), Header: nats.Header{
-		headerZone:    {t.zone.name},
-		headerSubject: {subjects.HotSubject(t.bucket, t.req.Op, t.in.User)},
+		headerZone:    {zone},
+		headerSubject: {subject},
 		headerReply:   {t.in.Reply},
 		headerHops:    {strconv.Itoa(t.hops)},
 	}}

@@ -58,6 +58,12 @@ func (d *Daemon) openLinks(conn *nats.Conn, self uint64) (*links, error) {
 	if err == nil {
 		_, err = conn.Subscribe(forwardSubject(self), l.forwarded)
 	}
+	if err == nil {
+		_, err = conn.Subscribe(gatherSubject(self), l.asked)
+	}
+	if err == nil {
+		err = l.openEvents()
+	}
 	if err != nil {
 		return nil, fmt.Errorf("listen for the other nodes: %w", err)
 	}

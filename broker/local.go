@@ -24,7 +24,9 @@ func (z *zone) local(t *task) subjects.Body {
 	case subjects.OpServers:
 		return z.servers(t.req.Location)
 	case subjects.OpPing:
-		return z.ping(t.req.Node)
+		if pong := z.ping(t.req.Node); pong != nil {
+			return pong
+		}
 	case subjects.OpSessionOpen:
 		return z.openSession(t)
 	case subjects.OpSessionClose, subjects.OpKeep:
@@ -38,28 +40,29 @@ func (z *zone) local(t *task) subjects.Body {
 
 func (z *zone) info(user string) *subjects.Info {
 	d := z.d
+	h := d.health()
 	return &subjects.Info{
-		Protocol: ProtocolVersion, Features: features, Version: d.version, Cluster: d.settings.Cluster, Zone: z.name,
-		User: user, Node: d.node, Buckets: d.settings.Buckets, Map: d.bucketMap(), Mode: "normal", Have: 1, Need: 1,
-		MaxLease: d.settings.MaxLease,
+		Protocol: ProtocolVersion, Features: features, Version: d.version, Cluster: h.state.Cluster, Zone: z.name,
+		User: user, Node: d.node, Buckets: uint32(d.buckets()), Map: d.bucketMap(), Mode: h.mode(), Have: h.live,
+		Need: h.state.Settings.MinQuorum, MaxLease: d.maxLease(),
 	}
 }
 
-// servers lists this node, the only one until there is a cluster.
-func (z *zone) servers(string) subjects.Body {
-	if z.d.settings.HideServers {
-		return &subjects.Refusal{Code: 403, Reason: subjects.ReasonDenied,
-			Message: "this cluster does not tell its servers; stay at the address that you were given"}
-	}
-	return &subjects.Servers{Servers: []subjects.Server{z.d.server()}}
-}
+// pingAgain is when a node that was not there may be asked again.
+const pingAgain = time.Second
 
+// ping answers for this node, and leaves other nodes to pingAt.
 func (z *zone) ping(node string) subjects.Body {
 	if node != "" && node != z.d.node {
-		return &subjects.Refusal{Code: 400, Reason: subjects.ReasonBadRequest, Field: "node",
-			Message: "node: there is no node " + node + "; `servers` lists them"}
+		return nil
 	}
 	return &subjects.Pong{Node: z.d.node, Now: time.Now().UnixMilli()}
+}
+
+// maxLease is the longest lease that a session gets here: what the cluster is set to, and not more than this node's tables
+// keep.
+func (d *Daemon) maxLease() time.Duration {
+	return min(d.state.Load().Settings.MaxLease, d.settings.MaxLease)
 }
 
 // openSession makes a session, or takes an earlier one up again with a higher incarnation. It asks nobody: the buckets
@@ -109,11 +112,11 @@ func (z *zone) openSession(t *task) subjects.Body {
 // lease is the lease that a session gets: what it asks for, at most max_lease.
 func (z *zone) lease(req *subjects.Request) (time.Duration, *subjects.Refusal) {
 	if req.Has&subjects.HasTTL == 0 {
-		return min(z.d.settings.SessionLease, z.d.settings.MaxLease), nil
+		return min(z.d.state.Load().Settings.SessionLease, z.d.maxLease()), nil
 	}
 	if req.TTL < minLease {
 		return 0, &subjects.Refusal{Code: 400, Reason: subjects.ReasonBadRequest, Field: "ttl",
 			Message: "ttl: a session's lease is at least " + minLease.String()}
 	}
-	return min(req.TTL, z.d.settings.MaxLease).Truncate(time.Millisecond), nil
+	return min(req.TTL, z.d.maxLease()).Truncate(time.Millisecond), nil
 }

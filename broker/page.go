@@ -31,6 +31,15 @@ func (p *pageMerge) add(recs []subjects.Record, through string, done bool) {
 	}
 }
 
+// addPage adds what was merged elsewhere: a page is as good as what one bucket gives. It must be one of our own.
+func (p *pageMerge) addPage(page *subjects.Page) *subjects.Refusal {
+	through, refusal := readPageMark(page.Next)
+	if refusal == nil {
+		p.add(page.Locks, through, page.Next == "")
+	}
+	return refusal
+}
+
 func (p *pageMerge) page() *subjects.Page {
 	slices.SortFunc(p.recs, func(a, b subjects.Record) int { return cmp.Compare(a.Name, b.Name) })
 	next := ""

@@ -14,7 +14,7 @@ func (s *shard) perform() {
 	s.publish()
 	for _, mark := range s.out.Marks {
 		switch m := mark.Mark.(type) {
-		case *gather:
+		case *share:
 			s.text = m.confirmed(mark.Lost, s.text)
 		case func(lost bool):
 			m(mark.Lost)
@@ -47,6 +47,9 @@ func (s *shard) publish() {
 		}
 		switch e.Kind {
 		case bucket.Reply:
+			if e.To == shareReply {
+				continue
+			}
 			s.complete(e)
 			s.text = z.answer(subjects.OpNone, e.To, e.Body, s.text)
 		case bucket.NotifyOwner:

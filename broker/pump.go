@@ -46,21 +46,29 @@ func (z *zone) receive(msg *nats.Msg, scratch []byte) []byte {
 	if err != nil {
 		return z.answer(subjects.OpNone, msg.Reply, badSubject(err), scratch)
 	}
-	if addr.Op == subjects.OpKeep && addr.Path == subjects.Simple && msg.Sub != nil && msg.Sub.Queue != "" {
-		return scratch // every node has its own copy by the subscription without a group
+	// Every node has its own copy of a keep-alive by the subscription without a group, and one of them has it by the other.
+	everybody := addr.Op == subjects.OpKeep && addr.Path == subjects.Simple
+	group := msg.Sub != nil && msg.Sub.Queue != ""
+	if everybody && group && z.d.alone() {
+		return scratch
 	}
-	z.stats.requested(addr.Op)
+	if !everybody || !group {
+		z.stats.requested(addr.Op)
+	}
 	t := newTask(taskOne, z)
 	t.size, t.hops = len(msg.Data), hops(addr, msg)
 	if refusal := z.prepare(t, addr, msg); refusal != nil {
 		t.free()
+		if everybody && !group && !z.d.alone() {
+			return scratch // the one that was chosen says so
+		}
 		return z.answer(addr.Op, msg.Reply, refusal, scratch)
 	}
 	if body := z.local(t); body != nil {
 		t.free()
 		return z.answer(addr.Op, msg.Reply, body, scratch)
 	}
-	if refusal := z.dispatch(t, addr); refusal != nil {
+	if refusal := z.dispatch(t, addr, group); refusal != nil {
 		t.free()
 		return z.answer(addr.Op, msg.Reply, refusal, scratch)
 	}
@@ -112,7 +120,7 @@ func (z *zone) session(user, token string) (bucket.Session, error) {
 		return bucket.Session{}, err
 	}
 	// The token may be older than the setting; a keep-alive must not promise more than the tables keep.
-	s.Lease = min(s.Lease, z.d.settings.MaxLease)
+	s.Lease = min(s.Lease, z.d.maxLease())
 	if len(z.sessions) >= maxSessionCache {
 		clear(z.sessions)
 	}
@@ -120,8 +128,9 @@ func (z *zone) session(user, token string) (bucket.Session, error) {
 	return s, nil
 }
 
-// dispatch queues the task for the shard of its bucket, or for all shards.
-func (z *zone) dispatch(t *task, addr subjects.Address) *subjects.Refusal {
+// dispatch queues the task for the shard of its bucket, or for all shards, or for a goroutine that asks other nodes. It
+// takes the task over unless it refuses the request.
+func (z *zone) dispatch(t *task, addr subjects.Address, group bool) *subjects.Refusal {
 	op := addr.Op
 	buckets := uint32(z.d.buckets())
 	switch {
@@ -135,41 +144,18 @@ func (z *zone) dispatch(t *task, addr subjects.Address) *subjects.Refusal {
 	case addr.Path == subjects.Hot:
 		return &subjects.Refusal{Code: 400, Reason: subjects.ReasonBadRequest,
 			Message: op.String() + " is not about one bucket: send it to " + subjects.SimpleSubject(op, addr.User)}
+	case op == subjects.OpKeep:
+		z.keep(t, addr, group)
+		t.free()
+		return nil
+	case op == subjects.OpPing:
+		return z.pingAt(t)
 	default:
-		return z.dispatchAll(t)
+		return z.ask(t)
 	}
 	if !z.d.shardOf(t.bucket).queue.put(t) {
 		return overloaded()
 	}
-	return nil
-}
-
-// dispatchAll queues a task for every shard.
-func (z *zone) dispatchAll(t *task) *subjects.Refusal {
-	g := &gather{zone: z, op: t.req.Op, reply: t.in.Reply}
-	switch t.req.Op {
-	case subjects.OpKeep:
-		g.kept = subjects.Kept{Beat: t.req.Beat, Lease: t.in.Session.Lease, Buckets: []subjects.KeptBucket{}}
-	case subjects.OpList:
-		after, refusal := readPageMark(t.req.After)
-		if refusal != nil {
-			return refusal
-		}
-		t.req.After = after
-		g.page.limit = int(t.req.Limit)
-	}
-	shards := z.d.shards
-	g.pending.Store(int32(len(shards)))
-	for _, s := range shards {
-		part := newTask(taskEach, z)
-		part.in, part.req, part.gather, part.size = t.in, t.req, g, t.size
-		if !s.queue.put(part) {
-			part.free()
-			g.refuse(overloaded())
-			g.report(nil)
-		}
-	}
-	t.free()
 	return nil
 }
 

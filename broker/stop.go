@@ -26,7 +26,7 @@ func (d *Daemon) stop(ctx context.Context) error {
 	d.reloading.Lock()
 	defer d.reloading.Unlock()
 	d.ready.Store(false)
-	d.announce("down", "stopping")
+	d.announce(statusStopping)
 	zones := *d.zones.Load()
 	for _, z := range zones {
 		z.stopping.Store(true)

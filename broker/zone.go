@@ -40,6 +40,8 @@ type zone struct {
 	hot    map[uint32]*nats.Subscription // of the buckets that this node is asked about
 	quiet  bool                          // of none any more
 
+	asking atomic.Int64 // requests that wait for other nodes
+
 	stopping atomic.Bool
 	quit     chan struct{}
 	quitOnce sync.Once
