@@ -336,13 +336,13 @@ func TestKnownAddressesAreKept(t *testing.T) {
 	sees(t, b, a.cfg.ServerName)
 }
 
-// A zone may come to one server before it comes to the other.
+// A zone may come to one server before it comes to the other, and be the open one, which makes nats-server look at everything.
 func TestAZoneThatComesLater(t *testing.T) {
 	w := newWorld(t, conf.Zone{Name: "orders"})
 	a := w.start(w.config(newID(t)))
 	b := w.start(w.config(newID(t), a.route()))
 	sees(t, a, b.cfg.ServerName)
-	zones := []conf.Zone{{Name: "orders"}, {Name: "late"}}
+	zones := []conf.Zone{{Name: "orders"}, {Name: "late", Open: true}}
 	if err := a.ApplyZones(within(t), zones); err != nil {
 		t.Fatal(err)
 	}
@@ -382,6 +382,13 @@ func TestAZoneThatComesLater(t *testing.T) {
 	if got := string(request(t, onB, "x")); got != "late" {
 		t.Errorf("got %q", got)
 	}
+	login(t, b, user{}, nil)
+	for _, s := range []*Server{a, b} { // nothing was lost meanwhile
+		if nodes := s.Routes(); len(nodes) != 1 {
+			t.Errorf("connected with %v", nodes)
+		}
+	}
+	request(t, nodesB, "ping")
 }
 
 // An address may lead back to the server itself without being one that it knows of.
