@@ -6,8 +6,8 @@ import "fmt"
 // by a change of its own, number seq, that from there on a part of its locks belongs to the other bucket; every copy forks
 // right after it delivered that change, and gives the new chain's table the other part of its locks as of then.
 //
-// The new chain has the same members and the same view, and begins at sequence number 0 with a hash made of its bucket's
-// number and of the hash of that change: so all copies that forked from the same history begin at the same point, and no
+// The new chain has the same members and views of its own, whose epochs may be lower than this chain's are by then; so it
+// begins in no epoch, at sequence number 0, with a hash made of its bucket's number and of the hash of that change: all copies that forked from the same history begin at the same point, and no
 // others match. A copy of the in-sync set that has the change but has not delivered it yet has the new chain's state too,
 // since one follows from the other; it forks when it delivers, also by a takeover. The new chain must therefore not answer
 // before the change is confirmed: its primary begins after Confirmed has reached seq, and in an epoch of its own, as a copy
@@ -20,6 +20,6 @@ func (r *Replica) Fork(bucket uint32, seq uint64) (Start, error) {
 	if !ok || r.delivered < seq || r.confirmed < seq || r.stopped != "" {
 		return Start{}, fmt.Errorf("%w: at change %d, delivered %d, confirmed %d", ErrFork, seq, r.delivered, r.confirmed)
 	}
-	base := Point{Epoch: at.Epoch, Hash: chainHash(at.Hash, at.Epoch, uint64(bucket), []byte("oclocks fork"))}
-	return Start{State: State{Self: r.state.Self, Epoch: r.state.Epoch, Sealed: r.state.Sealed}, Base: base}, nil
+	base := Point{Hash: chainHash(at.Hash, at.Epoch, uint64(bucket), []byte("oclocks fork"))}
+	return Start{State: State{Self: r.state.Self}, Base: base}, nil
 }
