@@ -170,13 +170,17 @@ func (r *reign) step(s plan.MemberStep) {
 		ctx, cancel := context.WithTimeout(r.ctx, stepWait)
 		defer cancel()
 		err := r.change(ctx, s)
-		r.c.log.Debug("a step of the group", "change", s.Change, "raft", s.Raft, "error", err)
-		if err != nil && r.ctx.Err() == nil {
-			r.c.log.Warn("the group of the control plane cannot be changed now", "change", s.Change, "raft", s.Raft, "error", err)
-		}
 		r.mu.Lock()
 		r.stepping = false
+		again := r.stepped == s
+		r.stepped = s
 		r.mu.Unlock()
+		switch {
+		case err == nil:
+			r.c.log.Info("the group of the control plane is changed", "change", s.Change, "raft", s.Raft)
+		case r.ctx.Err() == nil && !again: // the planner asks again, and is told the same
+			r.c.log.Warn("the group of the control plane cannot be changed now", "change", s.Change, "raft", s.Raft, "error", err)
+		}
 		if err == nil {
 			r.ring()
 		}

@@ -42,6 +42,7 @@ type reign struct {
 	views    *flow.Asks          // that the planner wants
 	ended    map[uint32][]uint64 // by bucket: nodes whose lease must have ended for the view
 	stepping bool                // a change of the group is on its way
+	stepped  plan.MemberStep     // the last one
 
 	registering sync.Mutex           // one registration at a time, so that one process has one outcome
 	firsts      map[uint64]int64     // by process: when it asked to be registered first
