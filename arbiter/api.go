@@ -15,17 +15,17 @@ type (
 
 	// Event is one of the following.
 	Event = core.Event
-	// Leadership: another leader, another term, or this node began or ceased to lead.
+	// Leadership tells: another leader, another term, or this node began or ceased to lead.
 	Leadership = core.Leadership
-	// Granted: this node holds a lease.
+	// Granted tells: this node holds a lease.
 	Granted = core.Granted
-	// Refusal: the leader refused this node a lease.
+	// Refusal tells: the leader refused this node a lease.
 	Refusal = core.Refusal
-	// Quarantine: on the leader, a node's state has come apart: an alert.
+	// Quarantine tells: on the leader, a node's state has come apart: an alert.
 	Quarantine = core.Quarantine
-	// Membership: the members are others now.
+	// Membership tells: the members are others now.
 	Membership = core.Membership
-	// Removed: this node is no member any more.
+	// Removed tells: this node is no member any more.
 	Removed = core.Removed
 )
 

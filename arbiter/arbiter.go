@@ -88,17 +88,16 @@ func (a *Arbiter) Receive(from uint64, frame []byte) { a.queue.frame(from, frame
 func (a *Arbiter) Peer(raft uint64, alive bool) { a.queue.peer(peerState{raft, alive}) }
 
 // Identify says under which number this node asks for leases from now on, and what to tell the leader with each request: at
-// most MaxNote bytes. Number 0: ask for none. Errors wrap ErrConfig.
+// most MaxNote bytes. Number 0: ask for none. Errors wrap ErrConfig or ErrClosed.
 func (a *Arbiter) Identify(number uint64, note []byte) error {
 	if len(note) > MaxNote {
 		return fmt.Errorf("%w: a note of %d bytes, at most %d are allowed", ErrConfig, len(note), MaxNote)
 	}
 	id := &identity{number, slices.Clone(note)}
-	_ = a.queue.change(func() error {
+	return a.queue.change(func() error {
 		a.queue.latest.identity = id
 		return nil
 	})
-	return nil
 }
 
 // SetPriorities says how much each member (raft ID) is preferred as leader: 1 (most) to 15 (only if nothing else is left).
@@ -108,6 +107,7 @@ func (a *Arbiter) SetPriorities(priorities map[uint64]int) {
 	if copied == nil {
 		copied = map[uint64]int{}
 	}
+	// Refused only when closed, and then nobody prefers anybody.
 	_ = a.queue.change(func() error {
 		a.queue.latest.priorities = copied
 		return nil

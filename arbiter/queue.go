@@ -71,7 +71,7 @@ func (q *queue) change(do func() error) error {
 }
 
 func (q *queue) frame(from uint64, frame []byte) {
-	_ = q.change(func() error {
+	_ = q.change(func() error { // what is dropped is counted
 		if len(q.frames) >= maxFrames || q.bytes+len(frame) > maxFrameBytes {
 			q.dropped++
 			return ErrBusy
@@ -83,7 +83,7 @@ func (q *queue) frame(from uint64, frame []byte) {
 }
 
 func (q *queue) peer(p peerState) {
-	_ = q.change(func() error {
+	_ = q.change(func() error { // refused only when closed
 		if len(q.peers) >= maxPeers {
 			q.peers = q.peers[1:]
 		}
@@ -104,7 +104,7 @@ func (q *queue) call(c *call) error {
 
 // giveUp is bounded by the calls that were taken before.
 func (q *queue) giveUp(do func()) {
-	_ = q.change(func() error {
+	_ = q.change(func() error { // refused only when closed
 		q.late = append(q.late, do)
 		return nil
 	})

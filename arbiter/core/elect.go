@@ -66,7 +66,7 @@ func (n *Node) electionTick() {
 	}
 	if e.leader != 0 {
 		// From here on this node votes for others, and a little later it stands itself.
-		_ = n.rn.ForgetLeader()
+		_ = n.rn.ForgetLeader() // errors are for messages from the network
 		e.leader = 0
 		e.campaign = n.now + n.delay()
 		return
@@ -78,7 +78,7 @@ func (n *Node) electionTick() {
 	} else {
 		e.campaign = n.now + n.cfg.Election + n.delay()
 	}
-	_ = n.rn.Campaign()
+	_ = n.rn.Campaign() // errors are for messages from the network
 }
 
 func (n *Node) electionDue() int64 {
@@ -100,7 +100,7 @@ func (n *Node) electionDue() int64 {
 
 // leaderGone: the transport says so. Those who know vote for each other at once, and stand one after the other.
 func (n *Node) leaderGone() {
-	_ = n.rn.ForgetLeader()
+	_ = n.rn.ForgetLeader() // errors are for messages from the network
 	e := &n.elect
 	e.leader = 0
 	e.eager = n.now + n.cfg.Election
@@ -160,7 +160,7 @@ func (n *Node) considerRefusal(m *pb.Message) {
 func (n *Node) leadAlone() {
 	st := n.rn.BasicStatus()
 	if n.alone() && st.Lead == 0 && st.RaftState == raft.StateFollower {
-		_ = n.rn.Campaign()
+		_ = n.rn.Campaign() // errors are for messages from the network
 	}
 }
 

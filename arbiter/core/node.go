@@ -99,7 +99,7 @@ func (n *Node) Err() error { return n.err }
 // an input, with a time read after the input had come, and when Next says so. A time before one that was told counts as that.
 func (n *Node) Tick(now int64) {
 	n.now = max(n.now, now)
-	_ = n.input(func() error {
+	_ = n.input(func() error { // what fails is in n.err
 		n.leaderTick()
 		n.watch()
 		n.electionTick()
@@ -160,7 +160,7 @@ func (n *Node) Receive(from uint64, buf []byte) error {
 // Peer tells that the transport's connection to a member has opened or closed. If it was the leader, this node does not
 // wait for the election time.
 func (n *Node) Peer(id uint64, alive bool) {
-	_ = n.input(func() error {
+	_ = n.input(func() error { // what fails is in n.err
 		if alive {
 			delete(n.down, id)
 			return nil

@@ -304,3 +304,44 @@ func TestProposalsAreBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// A read is asked again if the leader does not answer.
+func TestReadsAreRepeated(t *testing.T) {
+	w, _, x, _ := trio(t)
+	lost := 0
+	w.hold = func(from, _ uint64, k kind, _ *pb.Message) bool {
+		if k == kindAnswer || k == kindAsk && from == x.id {
+			lost++
+			return lost < 10
+		}
+		return false
+	}
+	w.read(x)
+	w.must(t, "the read", func() bool { return len(x.reads) == 1 })
+	if lost < 10 {
+		t.Fatal("this tests nothing")
+	}
+	checked(t, w)
+}
+
+// "Proposals of members that were removed do not count": nor does anybody remember them.
+func TestRemovedProposer(t *testing.T) {
+	w, l, x, _ := trio(t)
+	if err := w.propose(x, "of a member", Condition{}); err != nil {
+		t.Fatal(err)
+	}
+	w.run(second)
+	if l.node.seen[x.id] == nil {
+		t.Fatal("this tests nothing")
+	}
+	if err := w.member(l, Remove, x.id); err != nil {
+		t.Fatal(err)
+	}
+	w.must(t, "the removal", func() bool { return !l.node.isMember(x.id) })
+	env := envelope{Raft: x.id, Life: x.life, ID: 99, Data: []byte("late")}
+	l.node.commit(&pb.Entry{Index: new(l.node.applied + 1), Term: new(l.node.elect.term), Data: env.encode()})
+	if len(l.node.out.Apply) != 0 || l.node.seen[x.id] != nil {
+		t.Fatal("a removed member's proposal was applied, or is remembered")
+	}
+	checked(t, w)
+}

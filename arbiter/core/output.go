@@ -75,7 +75,7 @@ type Read struct {
 // Event is one of Leadership, Granted, Refusal, Quarantine, Membership, Removed.
 type Event interface{ event() }
 
-// Leadership: another leader, another term, or this node began or ceased to lead.
+// Leadership tells: another leader, another term, or this node began or ceased to lead.
 type Leadership struct {
 	Leader   uint64 // raft ID, 0: none known
 	Term     uint64
@@ -83,7 +83,7 @@ type Leadership struct {
 	TakeFrom int64 // Leading: before this time nothing may be taken from any node
 }
 
-// Granted: this node holds a lease until Until. It has applied the change that the lease came with; Under is the change ID
+// Granted tells: this node holds a lease until Until. It has applied the change that the lease came with; Under is the change ID
 // of its last command, so what acts under the lease must have seen the commands up to Under.
 type Granted struct {
 	Until int64
@@ -91,22 +91,22 @@ type Granted struct {
 	Live  int // nodes that hold a lease
 }
 
-// Refusal: the leader refused this node a lease.
+// Refusal tells: the leader refused this node a lease.
 type Refusal struct{ Why string }
 
-// Quarantine: on the leader: a node's state differs from the leader's at the same change ID. It gets no lease.
+// Quarantine tells: on the leader: a node's state differs from the leader's at the same change ID. It gets no lease.
 type Quarantine struct {
 	Number, Raft, Change uint64
 	Have, Want           uint64 // digests
 }
 
-// Membership: the members are others now.
+// Membership tells: the members are others now.
 type Membership struct {
 	Change           uint64 // the log's index
 	Voters, Learners []uint64
 }
 
-// Removed: this node is no member any more.
+// Removed tells: this node is no member any more.
 type Removed struct{ Change uint64 }
 
 func (Leadership) event() {}

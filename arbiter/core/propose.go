@@ -137,7 +137,7 @@ func (n *Node) proposalTick() {
 			continue
 		}
 		if n.now >= p.due {
-			_ = n.hand(p)
+			_ = n.hand(p) // refused: it is handed again later
 		}
 		n.prop.due = min(n.prop.due, p.due)
 	}

@@ -66,7 +66,7 @@ func (n *Node) Advance(digest uint64) {
 	n.pending = nil
 	n.digest = digest
 	n.lead.remember(n.change, digest)
-	_ = n.input(func() error {
+	_ = n.input(func() error { // what fails is in n.err
 		n.rn.Advance(rd)
 		n.leadAlone()
 		return nil
