@@ -2,6 +2,7 @@ package chain
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,27 +15,35 @@ import (
 // script begins with "new"; messages move and time passes only when it says so. After each command nothing that must never
 // happen may have happened.
 func TestScripts(t *testing.T) {
-	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
-		var s *script
-		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
-			if d.Cmd == "new" {
-				s = newScript(t, d)
-				return s.flush()
-			}
-			run, ok := commands[d.Cmd]
-			if !ok {
-				d.Fatalf(t, "unknown command")
-			}
-			s.d = d
-			if err := run(s, d); err != nil {
-				s.trace("error: %v", err)
-			}
-			for _, w := range s.check.wrong {
-				s.trace("WRONG: %s", w)
-			}
-			s.check.wrong = nil
+	paths, err := filepath.Glob("testdata/*.txt") // rapid puts what failed beside them
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("%d scripts: %v", len(paths), err)
+	}
+	for _, path := range paths {
+		t.Run(strings.TrimSuffix(filepath.Base(path), ".txt"), func(t *testing.T) { runScript(t, path) })
+	}
+}
+
+func runScript(t *testing.T, path string) {
+	var s *script
+	datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+		if d.Cmd == "new" {
+			s = newScript(t, d)
 			return s.flush()
-		})
+		}
+		run, ok := commands[d.Cmd]
+		if !ok {
+			d.Fatalf(t, "unknown command")
+		}
+		s.d = d
+		if err := run(s, d); err != nil {
+			s.trace("error: %v", err)
+		}
+		for _, w := range s.check.wrong {
+			s.trace("WRONG: %s", w)
+		}
+		s.check.wrong = nil
+		return s.flush()
 	})
 }
 
