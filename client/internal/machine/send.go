@@ -147,7 +147,7 @@ func (m *Machine) patience(c *Call) int64 {
 	case c.once(), c.Req.Op == subjects.OpList, c.Req.Op == subjects.OpSessionClose: // not repeated, or a burden on every node
 		first, doubled = timeout, c.silent
 	case c.waits():
-		first, longest, doubled = 2*first, max(maxReattach, first), 3*c.silent
+		first, longest, doubled = 2*first, max(maxReattach, first), 2*c.silent
 	case c.role == toProbe:
 		longest = first
 	case c.role == toTidy && c.about != nil && c.Req.Op == subjects.OpRenew:
