@@ -47,7 +47,7 @@ func (t *Table) applySplit(o *op) bool {
 		half.buckets = count
 		half.keepOwn()
 	}
-	other.seq, other.born = 0, count
+	other.seq, other.epoch, other.born = 0, 0, count
 	t.out.Other = other
 	return true
 }

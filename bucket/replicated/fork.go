@@ -36,8 +36,6 @@ func (b *Bucket) fork(out *Output) {
 		f := Fork{Bucket: number}
 		start, err := b.chain.Fork(number, b.half.Seq)
 		if err == nil {
-			// The new bucket's epochs are its own.
-			start.State.Epoch, start.State.Sealed = 0, 0
 			f.Start = Start{Chain: start, Table: b.half.Table, Unstored: true}
 		}
 		out.Forks = append(out.Forks, f)
