@@ -19,11 +19,20 @@ import (
 // sighup is told after each change that a running daemon takes over at once.
 const sighup = "A running daemon takes this over at SIGHUP: kill -HUP PID, or systemctl reload oclocks-daemon."
 
+// everywhere is told in its place in a cluster.
+const everywhere = "It counts on all nodes at once."
+
+// Groups of commands in the help.
+const (
+	groupBoth    = "both"
+	groupCluster = "cluster"
+)
+
 func command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "oclocks-config",
-		Short: "Set up a lock broker: zones, users, settings",
-		Long: `Set up a lock broker: its zones, its users with their credentials, and its settings.
+		Short: "Set up lock brokers: zones, users, settings, the nodes of a cluster",
+		Long: `Set up lock brokers: their zones, their users with their credentials, their settings, and the nodes of a cluster.
 
 Run it as the user that the daemon runs as, or as root, and tell it the daemon's configuration file and data directory,
 with --config and --data or with OCLOCKS_CONFIG and OCLOCKS_DATA:
@@ -31,7 +40,10 @@ with --config and --data or with OCLOCKS_CONFIG and OCLOCKS_DATA:
   export OCLOCKS_CONFIG=/etc/oclocks/oclocks.yaml OCLOCKS_DATA=/var/lib/oclocks
   oclocks-config zone add orders
   oclocks-config user add --zone orders --role user --context orders alice
-  oclocks-config verify`,
+  oclocks-config verify
+
+In a cluster, zones, users and shared settings are the cluster's: run it on any node whose daemon runs, and it counts on all
+nodes at once. For a daemon that runs alone it changes the files.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Version:       version(),
@@ -47,7 +59,16 @@ with --config and --data or with OCLOCKS_CONFIG and OCLOCKS_DATA:
 			f.Hidden = true
 		}
 	}
-	cmd.AddCommand(zoneCommand(), userCommand(), setCommand(), getCommand(), verifyCommand())
+	flags.String(urlFlag, "", "`ADDRESS` of another node of the cluster to ask, such as nats://10.1.2.3:4222 (default the daemon with that data directory)")
+	cmd.AddGroup(&cobra.Group{ID: groupBoth, Title: "Zones, users, settings:"}, &cobra.Group{ID: groupCluster, Title: "The cluster:"})
+	for _, c := range []*cobra.Command{zoneCommand(), userCommand(), setCommand(), getCommand(), verifyCommand()} {
+		c.GroupID = groupBoth
+		cmd.AddCommand(c)
+	}
+	for _, c := range []*cobra.Command{nodesCommand(), bucketsCommand(), lockCommand(), unlockCommand(), tokenCommand(), alertsCommand()} {
+		c.GroupID = groupCluster
+		cmd.AddCommand(c)
+	}
 	return cmd
 }
 

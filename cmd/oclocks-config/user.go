@@ -35,7 +35,7 @@ func userAdd() *cobra.Command {
 	var role string
 	cmd := &cobra.Command{
 		Use: "add NAME", Short: "Make credentials for a user", Args: cobra.ExactArgs(1),
-		Long: `Make credentials for a user of a zone and write them to a file. A running daemon takes them at once.
+		Long: `Make credentials for a user of a zone and write them to a file. They count at once, in a cluster on all nodes.
 
 Roles: viewer looks at locks; user takes them too; admin can take them away from others too (force).`,
 		Example: `  oclocks-config user add --zone orders --role user --expires 720h --context orders alice`,
@@ -46,6 +46,14 @@ Roles: viewer looks at locks; user takes them too; admin can take them away from
 			}
 			h.Name, h.Role, h.URL = args[0], conf.Role(role), s.ClientURL()
 			h.Creds = cmp.Or(h.Creds, h.Zone+"-"+h.Name+".creds")
+			client, in, err := dialIf(cmd, s)
+			if err != nil {
+				return err
+			}
+			if in {
+				defer client.Close()
+				return addUser(cmd, client, s, h)
+			}
 			if !slices.ContainsFunc(s.Zones, func(z conf.Zone) bool { return z.Name == h.Zone }) {
 				return fmt.Errorf("zone %s is not configured: oclocks-config zone list shows those that are, zone add adds one", h.Zone)
 			}
@@ -109,25 +117,9 @@ func userList() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "list", Short: "Print who has credentials", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			s, err := load(cmd)
+			users, err := users(cmd, zone)
 			if err != nil {
 				return err
-			}
-			auth, err := keys(s, false)
-			if err != nil {
-				return err
-			}
-			zones := auth.Zones()
-			if zone != "" {
-				zones = []string{zone}
-			}
-			users := []conf.User{}
-			for _, z := range zones {
-				of, err := auth.Users(z)
-				if err != nil {
-					return err
-				}
-				users = append(users, of...)
 			}
 			if asJSON {
 				return printJSON(cmd.OutOrStdout(), users)
@@ -138,6 +130,39 @@ func userList() *cobra.Command {
 	cmd.Flags().StringVar(&zone, "zone", "", "only those of this zone")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
+}
+
+// users are those of a zone, or of all if zone is "", of the cluster or of the node's own file.
+func users(cmd *cobra.Command, zone string) ([]conf.User, error) {
+	s, err := load(cmd)
+	if err != nil {
+		return nil, err
+	}
+	client, in, err := dialIf(cmd, s)
+	if err != nil {
+		return nil, err
+	}
+	if in {
+		defer client.Close()
+		return clusterUsers(cmd.Context(), client, zone)
+	}
+	auth, err := keys(s, false)
+	if err != nil {
+		return nil, err
+	}
+	zones := auth.Zones()
+	if zone != "" {
+		zones = []string{zone}
+	}
+	users := []conf.User{}
+	for _, z := range zones {
+		of, err := auth.Users(z)
+		if err != nil {
+			return nil, err
+		}
+		users = append(users, of...)
+	}
+	return users, nil
 }
 
 func printUsers(out io.Writer, users []conf.User, now time.Time) error {
@@ -159,8 +184,8 @@ func userRevoke() *cobra.Command {
 	var zone string
 	cmd := &cobra.Command{
 		Use: "revoke NAME|KEY", Short: "Take credentials back", Args: cobra.ExactArgs(1),
-		Long: `Take credentials back: those with the public key, or all that were made for the name. The daemon disconnects whoever
-uses them once it gets SIGHUP.`,
+		Long: `Take credentials back: those with the public key, or all that were made for the name. A cluster disconnects whoever uses
+them at once, a daemon that runs alone once it gets SIGHUP.`,
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 			return completeUsers(cmd, zone, args), cobra.ShellCompDirectiveNoFileComp
 		},
@@ -169,41 +194,49 @@ uses them once it gets SIGHUP.`,
 			if err != nil {
 				return err
 			}
+			client, in, err := dialIf(cmd, s)
+			if err != nil {
+				return err
+			}
+			if in {
+				defer client.Close()
+				revoked, err := revokeUser(cmd.Context(), client, zone, args[0])
+				return printRevoked(cmd.OutOrStdout(), revoked, everywhere, err)
+			}
 			auth, err := keys(s, false)
 			if err != nil {
 				return err
 			}
 			revoked, err := auth.RevokeUser(zone, args[0])
-			if err != nil {
-				return err
-			}
-			for _, u := range revoked {
-				fmt.Fprintf(cmd.OutOrStdout(), "Revoked: %s %s\n", cmp.Or(u.Name, "(not in the list)"), u.Key)
-			}
-			fmt.Fprintln(cmd.OutOrStdout(), sighup)
-			return nil
+			return printRevoked(cmd.OutOrStdout(), revoked, sighup, err)
 		},
 	}
 	zoneFlag(cmd, &zone)
 	return cmd
 }
 
+func printRevoked(out io.Writer, revoked []conf.User, when string, err error) error {
+	if err != nil {
+		return err
+	}
+	for _, u := range revoked {
+		fmt.Fprintf(out, "Revoked: %s %s\n", cmp.Or(u.Name, "(not in the list)"), u.Key)
+	}
+	fmt.Fprintln(out, when)
+	return nil
+}
+
 // completeUsers are the names of those whose credentials count.
 func completeUsers(cmd *cobra.Command, zone string, args []string) []string {
-	s, err := load(cmd)
-	if err != nil || len(args) > 0 {
+	if len(args) > 0 {
 		return nil
 	}
-	auth, err := keys(s, false)
-	if err != nil {
-		return nil
-	}
-	users, err := auth.Users(zone)
+	all, err := users(cmd, zone)
 	if err != nil {
 		return nil
 	}
 	var names []string
-	for _, u := range users {
+	for _, u := range all {
 		if u.Status(time.Now()) == "valid" && !slices.Contains(names, u.Name) {
 			names = append(names, u.Name)
 		}

@@ -5,11 +5,14 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net"
 	"strconv"
 
 	"github.com/spf13/cobra"
 
+	"github.com/opencluster/oclocks/broker/admin"
 	"github.com/opencluster/oclocks/conf"
+	"github.com/opencluster/oclocks/conf/shared"
 )
 
 func zoneCommand() *cobra.Command {
@@ -23,23 +26,39 @@ func zoneList() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "list", Short: "Print the zones", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			s, err := load(cmd)
+			zones, development, err := zones(cmd)
 			if err != nil {
 				return err
 			}
 			if asJSON {
-				return printJSON(cmd.OutOrStdout(), describe(s.Zones))
+				return printJSON(cmd.OutOrStdout(), describe(zones))
 			}
-			return printZones(cmd.OutOrStdout(), s)
+			return printZones(cmd.OutOrStdout(), zones, development)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }
 
-func printZones(out io.Writer, s *conf.Settings) error {
+// zones are those of the cluster, or of the file; development says that the only one is there because there is none.
+func zones(cmd *cobra.Command) (zones []conf.Zone, development bool, err error) {
+	s, err := load(cmd)
+	if err != nil {
+		return nil, false, err
+	}
+	state, in, err := stateIf(cmd.Context(), cmd, s)
+	if err != nil || !in {
+		return s.Zones, s.Development(), err
+	}
+	for _, z := range state.Zones {
+		zones = append(zones, z.Zone)
+	}
+	return zones, false, nil
+}
+
+func printZones(out io.Writer, zones []conf.Zone, development bool) error {
 	rows := [][]string{{"ZONE", "OPEN", "UNNAMED", "INBOXES", "EVENTS", "HOLDS", "WAITERS", "SESSIONS", "CONNECTIONS"}}
-	for _, z := range describe(s.Zones) {
+	for _, z := range describe(zones) {
 		open, inboxes := "no", "own"
 		if z.Open {
 			open = "as " + string(z.Role)
@@ -53,7 +72,7 @@ func printZones(out io.Writer, s *conf.Settings) error {
 	if err := table(out, rows); err != nil {
 		return err
 	}
-	if s.Development() {
+	if development {
 		fmt.Fprintln(out, "\nNo zone is configured, so this one is open. It goes when you add one: oclocks-config zone add NAME")
 	}
 	return nil
@@ -95,8 +114,8 @@ func zoneAdd() *cobra.Command {
 	var role string
 	var unnamed bool
 	cmd := &cobra.Command{
-		Use: "add NAME", Short: "Add a zone to the configuration file", Args: cobra.ExactArgs(1),
-		Long: `Add a zone to the configuration file; comments in it stay.
+		Use: "add NAME", Short: "Add a zone to the cluster, or to the configuration file", Args: cobra.ExactArgs(1),
+		Long: `Add a zone to the cluster; for a daemon that runs alone, to its configuration file, in which comments stay.
 
 A zone is a tenant: what is locked in one zone is invisible in all others. Its users come with credentials (see user add);
 in an open zone, of which there can be one, everybody without credentials may work too.`,
@@ -104,6 +123,14 @@ in an open zone, of which there can be one, everybody without credentials may wo
 			z.Name, z.Role = args[0], conf.Role(role)
 			if cmd.Flags().Changed("unnamed") {
 				z.Unnamed = &unnamed
+			}
+			client, in, err := dialOrFile(cmd)
+			if err != nil {
+				return err
+			}
+			if in {
+				defer client.Close()
+				return addShared(cmd, client, z)
 			}
 			path, err := configFile(cmd)
 			if err != nil {
@@ -133,13 +160,22 @@ func zoneRemove() *cobra.Command {
 	var keepKeys bool
 	cmd := &cobra.Command{
 		Use: "remove NAME", Short: "Remove a zone and the keys of its users", Args: cobra.ExactArgs(1),
-		Long: `Remove a zone from the configuration file, and its keys, so that credentials of its users never count again, also if
-a zone of the same name is added later. With --keep-keys they count again then.`,
+		Long: `Remove a zone from the cluster, or from the configuration file of a daemon that runs alone, and its keys, so that
+credentials of its users never count again, also if a zone of the same name is added later. With --keep-keys, which a
+cluster does not have, they count again then.`,
 		ValidArgsFunction: completeZones,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, err := load(cmd)
 			if err != nil {
 				return err
+			}
+			client, in, err := dialIf(cmd, s)
+			if err != nil {
+				return err
+			}
+			if in {
+				defer client.Close()
+				return removeShared(cmd, client, args[0], keepKeys)
 			}
 			path, err := configFile(cmd)
 			if err != nil {
@@ -167,13 +203,64 @@ a zone of the same name is added later. With --keep-keys they count again then.`
 	return cmd
 }
 
+// addShared adds a zone to the cluster.
+func addShared(cmd *cobra.Command, client *admin.Client, z conf.Zone) error {
+	if err := z.Validate(); err != nil {
+		return err
+	}
+	state, err := client.State(cmd.Context())
+	if err != nil {
+		return err
+	}
+	if _, there := state.Zone(z.Name); there {
+		return fmt.Errorf("zone %s: %w", z.Name, conf.ErrExists)
+	}
+	if z.Open {
+		if err := openable(state); err != nil {
+			return err
+		}
+	}
+	if _, err := client.Change(cmd.Context(), shared.Command{Zone: &shared.ZonePut{Zone: z}}); err != nil {
+		return explain(err)
+	}
+	fmt.Fprintf(cmd.OutOrStdout(), "Zone %s is in the cluster. %s\nNext: oclocks-config user add --zone %s NAME\n", z.Name, everywhere, z.Name)
+	return nil
+}
+
+// openable refuses an open zone where others than this machine reach a node.
+func openable(state *admin.State) error {
+	for i := range state.Nodes {
+		n := &state.Nodes[i]
+		for _, c := range n.Clients {
+			host, _, err := net.SplitHostPort(c)
+			if ip := net.ParseIP(host); err != nil || ip == nil || !ip.IsLoopback() {
+				return fmt.Errorf("node %d (%s) serves clients at %s, so anybody who reaches it could take the locks of an open zone: "+
+					"add it without --open, and make credentials with oclocks-config user add", n.Number, n.Name, c)
+			}
+		}
+	}
+	return nil
+}
+
+// removeShared removes a zone from the cluster.
+func removeShared(cmd *cobra.Command, client *admin.Client, name string, keepKeys bool) error {
+	if keepKeys {
+		return errors.New("--keep-keys: a cluster keeps the keys of a zone with the zone")
+	}
+	if _, err := client.Change(cmd.Context(), shared.Command{RemoveZone: &shared.ZoneName{Name: name}}); err != nil {
+		return explain(err)
+	}
+	fmt.Fprintf(cmd.OutOrStdout(), "Zone %s is removed from the cluster. %s\n", name, everywhere)
+	return nil
+}
+
 func completeZones(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	s, err := load(cmd)
+	zones, _, err := zones(cmd)
 	if err != nil || len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	names := make([]string, len(s.Zones))
-	for i, z := range s.Zones {
+	names := make([]string, len(zones))
+	for i, z := range zones {
 		names[i] = z.Name
 	}
 	return names, cobra.ShellCompDirectiveNoFileComp

@@ -83,7 +83,7 @@ func explainJoin(err error) error {
 	switch {
 	case errors.Is(err, enroll.ErrUnreachable):
 		return fmt.Errorf("%w. Is a daemon of the cluster running, and can this machine reach it? If it is at another address, "+
-			"make a token with: oclocks-startup token --url nats://HOST:PORT", err)
+			"make a token with: oclocks-startup token --at nats://HOST:PORT", err)
 	case errors.Is(err, conf.ErrExpired), errors.Is(err, enroll.ErrRefused), errors.Is(err, enroll.ErrUsed):
 		return fmt.Errorf("%w. A node of the cluster prints another token with: oclocks-startup token", err)
 	}

@@ -25,7 +25,7 @@ func Invite(data string, urls []string, life time.Duration) (*Invitation, error)
 		return nil, err
 	}
 	if len(urls) == 0 {
-		return nil, fmt.Errorf("%w: name the clients' address of a node with --url, for example nats://10.1.2.3:4222", ErrNoAddress)
+		return nil, fmt.Errorf("%w: name the clients' address of a node with --at, for example nats://10.1.2.3:4222", ErrNoAddress)
 	}
 	text, err := conf.NewJoinToken(auth, urls, life)
 	if err != nil {
