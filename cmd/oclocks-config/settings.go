@@ -78,6 +78,11 @@ func setLocal(cmd *cobra.Command, key, value string) error {
 		return err
 	}
 	fmt.Fprintf(cmd.OutOrStdout(), "%s is %s in %s.\nIt counts from the next start of the daemon.\n", key, value, path)
+	if flag, ok := map[string]string{"node": "name", "location": "location", "priority": "priority"}[key]; ok {
+		if s, err := load(cmd); err == nil && s.Clustered() {
+			fmt.Fprintf(cmd.OutOrStdout(), "At once, and from any node: oclocks-config nodes set NODE --%s %s\n", flag, value)
+		}
+	}
 	return nil
 }
 

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/opencluster/oclocks/broker/admin"
+	"github.com/opencluster/oclocks/broker/control"
 	"github.com/opencluster/oclocks/conf"
 	"github.com/opencluster/oclocks/conf/shared"
 )
@@ -49,7 +51,11 @@ func report(cmd *cobra.Command, findings []conf.Finding) error {
 			continue
 		}
 		failed++
-		fmt.Fprintf(cmd.OutOrStdout(), "FAIL  %s: %s. %s\n", f.What, f.Detail, f.Fix)
+		stop := "."
+		if strings.HasSuffix(f.Detail, "?") {
+			stop = ""
+		}
+		fmt.Fprintf(cmd.OutOrStdout(), "FAIL  %s: %s%s %s\n", f.What, f.Detail, stop, sentence(f.Fix))
 	}
 	switch failed {
 	case 0:
@@ -58,6 +64,14 @@ func report(cmd *cobra.Command, findings []conf.Finding) error {
 		return errors.New("one check failed")
 	}
 	return fmt.Errorf("%d checks failed", failed)
+}
+
+// sentence begins with a capital letter, unless it begins with a command.
+func sentence(text string) string {
+	if text == "" || strings.HasPrefix(text, "oclocks-") || strings.HasPrefix(text, "ch") { // chmod, chown
+		return text
+	}
+	return strings.ToUpper(text[:1]) + text[1:]
 }
 
 // clusterZones are the zones that count: those of the cluster, or, where it cannot be asked, those that have keys. nil: those
@@ -179,8 +193,8 @@ func nodeFinding(ctx context.Context, n *shared.Node, status *admin.Status) conf
 	case st.Refused != "":
 		f.Detail, f.Fix = "gets no lease: "+st.Refused, "see oclocks-config alerts, and its log"
 		return f
-	case len(st.Away) > 0:
-		f.Detail = "does not reach node " + strings.Trim(fmt.Sprint(st.Away), "[]")
+	case len(unreached(st, status)) > 0:
+		f.Detail = "does not reach node " + strings.Trim(fmt.Sprint(unreached(st, status)), "[]")
 		f.Fix = "see that each of them runs, and that the nodes reach each other's cluster_listen"
 		return f
 	}
@@ -203,6 +217,11 @@ func nodeFinding(ctx context.Context, n *shared.Node, status *admin.Status) conf
 		f.Detail = "up, serves clients at " + strings.Join(n.Clients, " ")
 	}
 	return f
+}
+
+// unreached are the nodes that a node does not reach although they are up.
+func unreached(st *control.Status, status *admin.Status) []uint64 {
+	return slices.DeleteFunc(slices.Clone(st.Away), func(number uint64) bool { return status.Node(number) == nil })
 }
 
 // reach connects to a node's clients' address. One that listens on all of its addresses is tried where other nodes reach it.
