@@ -46,20 +46,21 @@ type Config struct {
 	Recovery int64
 }
 
-// Limits of a copy. A zero field gets the default.
+// Limits of a copy. A zero field gets the default, which is for a node with some hundred buckets.
 type Limits struct {
+	// Queue should be more than Pending: what waits for confirmation counts too.
 	Pending      int // changes that may wait for confirmation (65,536); then Propose returns ErrFull
-	PendingBytes int // and their bytes (64 MiB)
+	PendingBytes int // and their bytes (16 MiB)
 	Change       int // bytes of one change (4 MiB)
 
 	Window      int // changes sent on one link and not confirmed by its other end (4,096)
 	WindowBytes int // and their bytes (8 MiB)
 	Batch       int // bytes of changes in one message (512 KiB), if it is not a single change
 
-	Keep       int // confirmed changes that stay in memory for a neighbour that was away for a moment (1,024)
-	KeepBytes  int // and their bytes (1 MiB)
-	Queue      int // as Keep, while the next member lags or gets a snapshot (262,144)
-	QueueBytes int // and their bytes (256 MiB)
+	Keep       int // confirmed changes that stay in memory for a neighbour that was away for a moment (512)
+	KeepBytes  int // and their bytes (128 KiB)
+	Queue      int // as Keep, while the next member lags or gets a snapshot (131,072)
+	QueueBytes int // and their bytes (48 MiB)
 
 	Chunk    int   // bytes of a part of a snapshot (256 KiB)
 	Chunks   int   // parts on their way (8)
@@ -78,15 +79,15 @@ func (l Limits) withDefaults() Limits {
 		}
 	}
 	set(&l.Pending, 65536)
-	set(&l.PendingBytes, 64<<20)
+	set(&l.PendingBytes, 16<<20)
 	set(&l.Change, 4<<20)
 	set(&l.Window, 4096)
 	set(&l.WindowBytes, 8<<20)
 	set(&l.Batch, 512<<10)
-	set(&l.Keep, 1024)
-	set(&l.KeepBytes, 1<<20)
-	set(&l.Queue, 262144)
-	set(&l.QueueBytes, 256<<20)
+	set(&l.Keep, 512)
+	set(&l.KeepBytes, 128<<10)
+	set(&l.Queue, 131072)
+	set(&l.QueueBytes, 48<<20)
 	set(&l.Chunk, 256<<10)
 	set(&l.Chunks, 8)
 	if l.Snapshot == 0 {

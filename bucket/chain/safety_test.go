@@ -209,3 +209,28 @@ func TestAChangeThatFollowsAnother(t *testing.T) {
 		t.Errorf("%s", nd.r.Describe())
 	}
 }
+
+// A copy keeps none of the bytes that a message came in: they may be parts of something large, or be used again.
+func TestNothingOfAMessageIsKept(t *testing.T) {
+	c := newCluster(Config{Bucket: 7, Limits: small}, 2)
+	c.plane.commit(View{Epoch: 1, Chain: []Member{one, two}, InSync: 2})
+	c.settle(20)
+	for _, text := range []string{"first", "", "second"} {
+		if err := c.propose(c.node(1), text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.ready(c.node(1), false)
+	raw := c.flying[0].raw
+	c.deliver(0)
+	clear(raw)
+	changes := c.node(2).r.log.changes
+	for i := range changes {
+		if !changes[i].intact() {
+			t.Errorf("change %d has become %q", changes[i].Seq, changes[i].Data)
+		}
+	}
+	if n := len(changes); n < 4 {
+		t.Errorf("%d changes", n)
+	}
+}

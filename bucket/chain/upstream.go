@@ -77,6 +77,7 @@ const (
 // that cannot be taken, and gives its number.
 func (r *Replica) adopt(m *Message) (uint64, verdict) {
 	hash := m.Prev.Hash
+	var own []byte
 	for i := range m.Changes {
 		c := m.Changes[i]
 		if c.Prev != hash || c.Seq != m.Prev.Seq+1+uint64(i) || !c.intact() {
@@ -101,6 +102,13 @@ func (r *Replica) adopt(m *Message) (uint64, verdict) {
 		if r.log.last().Seq-r.confirmed > 2*uint64(r.lim.Pending) {
 			return 0, sound // no primary with our limits sends this much; the rest comes again
 		}
+		// A copy, in one piece for the message: its bytes are parts of what came from the network, which may be large and have
+		// changes of many buckets in it, and this one is kept for long.
+		if own == nil {
+			own = make([]byte, 0, size(m.Changes[i:]))
+		}
+		own = append(own, c.Data...)
+		c.Data = own[len(own)-len(c.Data) : len(own) : len(own)]
 		r.add(c)
 	}
 	return 0, sound

@@ -36,9 +36,9 @@ func (m *Message) room() int {
 	return 128 + len(m.Data) + 24*len(m.Progress) + 16*len(m.Changes) + size(m.Changes)
 }
 
-// Decode reads what Encode wrote. The message's Data and the Data of its changes are parts of buf. Any other bytes than
-// those that Encode writes give an error that wraps ErrMessage. That the changes are intact and follow each other is not
-// checked here: it is the receiving copy that must notice and tell.
+// Decode reads what Encode wrote. The message's Data and the Data of its changes are parts of buf; a copy that receives it
+// keeps none of them. Any other bytes than those that Encode writes give an error that wraps ErrMessage. That the changes
+// are intact and follow each other is not checked here: it is the receiving copy that must notice and tell.
 func Decode(buf []byte) (Message, error) {
 	body := len(buf) - 8
 	if body < 0 {
