@@ -2,8 +2,11 @@ package machine
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
+
+	"pgregory.net/rapid"
 
 	"github.com/opencluster/oclocks/subjects"
 )
@@ -65,10 +68,86 @@ func TestClientAddsLittleToAFailover(t *testing.T) {
 	}
 }
 
-func submit(t *testing.T, c *simClient, name string, endless bool) *Call {
+// failer is a test of either kind.
+type failer interface {
+	Helper()
+	Fatal(args ...any)
+}
+
+func submit(t failer, c *simClient, name string, endless bool) *Call {
 	t.Helper()
 	call := &Call{Req: &subjects.Request{Op: subjects.OpAcquire, Name: name}, Hold: &Hold{}, Endless: endless}
-	must(t, c.m.Submit(c.clock(), call))
+	if err := c.m.Submit(c.clock(), call); err != nil {
+		t.Fatal(err)
+	}
 	c.carryOut()
 	return call
+}
+
+// Where the network does what it should and a fail-over is shorter than an eighth of the lease, no hold is ever lost and
+// every request ends, however often buckets move and nodes die.
+func TestFailoversLoseNothing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		draw := func(n int) int { return rapid.IntRange(0, n-1).Draw(t, "n") }
+		w := newWorld(draw, t.Logf, 0.95, 1, 1.05)
+		w.longest = simLease / 8
+		w.checks = func() {
+			w.checkTrust(t)
+			w.checkNothingLost(t)
+		}
+		for range rapid.IntRange(1, 25).Draw(t, "steps") {
+			c := w.clients[draw(len(w.clients))]
+			switch what := draw(10); {
+			case what < 5:
+				submit(t, c, simNames[draw(len(simNames))], true)
+			case what < 7 && len(c.holds) > 0:
+				i := draw(len(c.holds))
+				c.m.Release(c.clock(), c.holds[i], "", nil)
+				c.holds = slices.Delete(c.holds, i, i+1)
+				c.carryOut()
+			case what == 7:
+				w.handOver(draw(simBuckets))
+			case what == 8:
+				w.kill(w.nodes[draw(len(w.nodes))])
+				w.run(w.now + 2*simLease) // it is back
+			}
+			w.run(w.now + int64(draw(int(simLease/2))))
+		}
+		w.releaseAll(t)
+	})
+}
+
+// checkNothingLost fails if a client has lost a hold.
+func (w *world) checkNothingLost(t *rapid.T) {
+	for _, c := range w.clients {
+		for _, h := range c.holds {
+			if h.State(c.clock()) == Lost {
+				t.Fatalf("at %v %s has lost %s: %v", time.Duration(w.now), c.user, h.Grant.Name, h.Why)
+			}
+		}
+	}
+}
+
+// releaseAll releases what is held again and again: so all who wait are granted in turn.
+func (w *world) releaseAll(t *rapid.T) {
+	for range 40 {
+		unfinished := 0
+		for _, c := range w.clients {
+			for _, h := range c.holds {
+				c.m.Release(c.clock(), h, "", nil)
+			}
+			c.holds = nil
+			c.carryOut()
+			unfinished += c.m.Calls()
+		}
+		if unfinished == 0 {
+			return
+		}
+		w.run(w.now + simLease/4)
+	}
+	for _, c := range w.clients {
+		if n := c.m.Calls(); n > 0 {
+			t.Errorf("%s has %d requests that never end: %s", c.user, n, c.m.describe())
+		}
+	}
 }

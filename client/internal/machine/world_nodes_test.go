@@ -86,7 +86,7 @@ func (w *world) handOver(b int) {
 func (w *world) lose(n *simNode) {
 	for b := range w.buckets {
 		if w.buckets[b].primary == n {
-			w.vacate(b, int64(w.draw(int(simLease))))
+			w.vacate(b, int64(w.draw(int(w.longest))))
 		}
 	}
 }

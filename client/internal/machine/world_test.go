@@ -28,7 +28,8 @@ type world struct {
 	clients []*simClient
 	nodes   []*simNode
 	buckets []simBucket
-	totals  bool // keep-alives are answered with the node's total alone
+	longest int64 // that a bucket is without a primary when its node dies
+	totals  bool  // keep-alives are answered with the node's total alone
 	change  uint64
 	trouble bool  // the network misbehaves
 	refuse  int64 // until then nobody listens
@@ -80,7 +81,7 @@ const (
 )
 
 func newWorld(draw func(int) int, logf func(string, ...any), rates ...float64) *world {
-	w := &world{now: int64(time.Hour), draw: draw, logf: logf, opened: map[string]bucket.Session{}, secrets: map[string]string{}}
+	w := &world{now: int64(time.Hour), longest: simLease, draw: draw, logf: logf, opened: map[string]bucket.Session{}, secrets: map[string]string{}}
 	for i := range 3 {
 		w.nodes = append(w.nodes, &simNode{name: "n" + strconv.Itoa(i), up: true})
 	}
