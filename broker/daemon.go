@@ -55,6 +55,7 @@ type Daemon struct {
 	metrics  *metrics
 
 	identity   *conf.Identity // nil: no other node can be with this one
+	mayFound   bool           // a cluster, if the control store is empty
 	nats       *natsd.Server
 	nodes      *nats.Conn // into the account of the nodes: the control plane's
 	control    *control.Control
@@ -99,6 +100,9 @@ type Daemon struct {
 
 // Start starts a daemon and returns when it serves. The context bounds the start only; [Daemon.Stop] ends the daemon.
 func Start(ctx context.Context, cfg Config) (*Daemon, error) {
+	if err := enter(ctx, &cfg); err != nil {
+		return nil, err
+	}
 	d, err := newDaemon(cfg)
 	if err != nil {
 		return nil, err

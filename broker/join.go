@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"strconv"
 	"time"
@@ -14,10 +15,49 @@ import (
 	"github.com/opencluster/oclocks/broker/natsd"
 	"github.com/opencluster/oclocks/conf"
 	"github.com/opencluster/oclocks/conf/shared"
+	"github.com/opencluster/oclocks/internal/enroll"
 )
 
 // joinTime is how long a daemon looks for others before it says that there are none, if it may found a cluster.
 const joinTime = 5 * time.Second
+
+// enter gets a new node the keys of the cluster that its join token is of. It comes before everything that would make keys
+// of the node's own.
+func enter(ctx context.Context, cfg *Config) error {
+	s := cfg.Settings
+	if err := s.Validate(); err != nil {
+		return fmt.Errorf("settings: %w", err)
+	}
+	if !s.Clustered() || s.Data == "" || cfg.Identity != nil || cfg.NodeID != "" {
+		return nil
+	}
+	if node, err := conf.NodeID(s.Data); err != nil {
+		return err
+	} else if _, err := conf.OpenIdentity(s.Data, node); err == nil || !errors.Is(err, conf.ErrNotFound) {
+		return err
+	}
+	token, err := s.JoinToken()
+	switch {
+	case err != nil:
+		return err
+	case token == "" && s.MayFound():
+		return nil
+	case token == "":
+		return &conf.KeyError{Key: "token", Problem: s.Data + " belongs to no cluster yet",
+			Fix: "make a join token on a node of the cluster (oclocks-startup token) and give it with --token, or say --found to begin a new cluster"}
+	}
+	ctx, cancel := context.WithTimeout(ctx, enterTime)
+	defer cancel()
+	joined, err := enroll.Join(ctx, token, s.Data, s.Node)
+	if err != nil {
+		return fmt.Errorf("join the cluster: %w", err)
+	}
+	cfg.Identity = joined.Identity
+	return nil
+}
+
+// enterTime is how long a new node looks for somebody who lets it in.
+const enterTime = 30 * time.Second
 
 // startServer starts the embedded server and finds the other nodes.
 func (d *Daemon) startServer(ctx context.Context) error {
@@ -36,7 +76,7 @@ func (d *Daemon) startServer(ctx context.Context) error {
 		// other nodes.
 		cfg.Zones = nil
 		cfg.Cluster = &natsd.Cluster{
-			Name: d.settings.Cluster, Listen: d.settings.ClusterListen, Advertise: d.settings.ClusterAdvertise,
+			Name: d.identity.Authority().Cluster(), Listen: d.settings.ClusterListen, Advertise: d.settings.ClusterAdvertise,
 			Join: d.settings.Join, Identity: d.identity, Data: d.settings.Data,
 		}
 	}
@@ -46,25 +86,37 @@ func (d *Daemon) startServer(ctx context.Context) error {
 	if d.nodes, err = d.nats.ConnectNodes(nats.Name("oclocks control " + d.node)); err != nil {
 		return fmt.Errorf("connect for the control plane: %w", err)
 	}
-	if len(d.settings.Join) == 0 {
-		return nil
-	}
 	return d.findOthers(ctx)
 }
 
-// findOthers waits for a connection to another node. A node that reaches nobody goes on alone only if it may found a
-// cluster, or belongs to one already.
+// findOthers waits for a connection to another node, if it knows of any, and decides whether this node may found a cluster:
+// whoever reaches another does not, and whoever reaches nobody does only if its configuration says so.
 func (d *Daemon) findOthers(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, joinTime)
-	defer cancel()
-	err := d.nats.Join(ctx)
-	switch {
-	case err == nil:
+	if !d.settings.Clustered() {
+		d.mayFound = true
 		return nil
-	case errors.Is(err, natsd.ErrDuplicate):
-		return fmt.Errorf("join the cluster: %w", err)
 	}
-	d.log.Warn("no other node is reached yet; the daemon goes on trying", "error", err)
+	var saved map[string][]string
+	var err error
+	if d.settings.Data != "" {
+		if saved, err = conf.SavedRoutes(d.settings.Data); err != nil {
+			return err
+		}
+	}
+	reached := false
+	if len(d.settings.Join)+len(saved) > 0 {
+		ctx, cancel := context.WithTimeout(ctx, joinTime)
+		defer cancel()
+		err := d.nats.Join(ctx)
+		switch {
+		case errors.Is(err, natsd.ErrDuplicate):
+			return fmt.Errorf("join the cluster: %w", err)
+		case err != nil:
+			d.log.Warn("no other node is reached yet; the daemon goes on trying", "error", err)
+		}
+		reached = err == nil
+	}
+	d.mayFound = d.settings.Founds(reached, d.nats.OwnAddressListed(), len(saved) > 0)
 	return nil
 }
 
@@ -87,14 +139,14 @@ func (d *Daemon) openIdentity() (*conf.Identity, error) {
 func (d *Daemon) register(ctx context.Context, past past) (state *shared.State, err error) {
 	cfg := control.Config{
 		Identifier: d.node, Name: d.settings.Node, Location: d.settings.Location, Priority: d.settings.Priority,
-		Clients: []string{d.nats.Addr().String()}, Fresh: !past.whole, Dir: d.settings.Data, Conn: d.nodes,
+		Clients: []string{d.clientAddress()}, Fresh: !past.whole, Dir: d.settings.Data, Conn: d.nodes,
 		NodeLease: d.settings.NodeLease, Logger: d.log, Watch: d.watchRoutes, Alert: d.alert, Describe: d.describe,
 	}
 	if route := d.nats.RouteAddr(); route != nil {
 		host, port := d.settings.RouteAddress(route.Port)
-		cfg.Routes = []string{fmt.Sprintf("%s:%d", host, port)}
+		cfg.Routes = []string{net.JoinHostPort(host, strconv.Itoa(port))}
 	}
-	if d.settings.MayFound() {
+	if d.mayFound {
 		if cfg.Found, err = d.founding(); err != nil {
 			return nil, err
 		}
@@ -107,6 +159,15 @@ func (d *Daemon) register(ctx context.Context, past past) (state *shared.State, 
 	}
 	d.state.Store(state)
 	return state, nil
+}
+
+// clientAddress is where others reach this node's client port.
+func (d *Daemon) clientAddress() string {
+	host, port, err := net.SplitHostPort(d.nats.Addr().String())
+	if err != nil {
+		return d.nats.Addr().String() // it cannot be
+	}
+	return net.JoinHostPort(conf.Reachable(host), port)
 }
 
 // founding is what a new cluster begins with: what this node's own configuration has of what is shared from then on.

@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 
-	"github.com/opencluster/oclocks/broker/natsd"
 	"github.com/opencluster/oclocks/bucket"
 	"github.com/opencluster/oclocks/conf"
 	"github.com/opencluster/oclocks/conf/shared"
@@ -38,12 +36,9 @@ func (d *Daemon) Reload(ctx context.Context, settings *conf.Settings) error {
 }
 
 // shareZones makes the zones of this daemon's file and its keys the shared configuration's, and waits until they are
-// served. The open zone is one that the server must be able to open: it is asked first.
+// served.
 func (d *Daemon) shareZones(ctx context.Context, zones []conf.Zone) error {
 	for _, z := range zones {
-		if z.Open && !slices.ContainsFunc(d.settings.Zones, func(o conf.Zone) bool { return o.Open && o.Name == z.Name }) {
-			return fmt.Errorf("open zone %s: %w, because connections without credentials are bound at the start", z.Name, natsd.ErrRestart)
-		}
 		if err := d.auth.EnsureZone(z.Name); err != nil {
 			return err
 		}

@@ -7,8 +7,6 @@ var (
 	ErrStopping = errors.New("the NATS server is stopping")
 	// ErrNoZone says that the server does not serve a zone of that name.
 	ErrNoZone = errors.New("no such zone")
-	// ErrRestart says that the change needs a restart of the daemon.
-	ErrRestart = errors.New("needs a restart of the daemon")
 	// ErrDuplicate says that another server that runs has this one's name: one node must not run twice.
 	ErrDuplicate = errors.New("another daemon with this node's identifier is running")
 	// ErrNobody says that no other server of the cluster was reached.
