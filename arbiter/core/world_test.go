@@ -23,6 +23,7 @@ const (
 type fsm struct {
 	Log []entry
 	One uint64 // node number
+	Sum uint64 // of everything that was applied
 }
 
 type entry struct {
@@ -32,13 +33,14 @@ type entry struct {
 
 func (f *fsm) apply(c Command) {
 	f.Log = append(f.Log, entry{c.Change, string(c.Data)})
+	f.Sum = xxhash.Sum64String(fmt.Sprint(f.Sum, c.Change, string(c.Data)))
 	var to, from uint64
 	if _, err := fmt.Sscanf(string(c.Data), "one %d after %d", &to, &from); err == nil && from == f.One {
 		f.One = to // by compare-and-set, as views are
 	}
 }
 
-func (f *fsm) digest() uint64 { return xxhash.Sum64(f.snapshot()) }
+func (f *fsm) digest() uint64 { return f.Sum }
 
 func (f *fsm) snapshot() []byte {
 	b, err := json.Marshal(f)
@@ -97,7 +99,8 @@ type world struct {
 	hold     func(from, to uint64, k kind, m *pb.Message) bool // what is held back; m is nil for what is not Raft's
 	held     []packet
 
-	committed []entry // by anybody, in order
+	texts     map[string]bool // that are committed
+	committed []entry         // by anybody, in order
 	acked     []string
 	wrong     []string
 }
@@ -105,7 +108,7 @@ type world struct {
 func newWorld(seed uint64, cfg Config, machines int) *world {
 	w := &world{
 		now: second, cfg: cfg, rnd: rand.New(rand.NewPCG(seed, 1)), delay: [2]int64{ms, ms}, cut: map[[2]uint64]bool{},
-		trace: func(string, ...any) {},
+		trace: func(string, ...any) {}, texts: map[string]bool{},
 	}
 	for i := range machines {
 		w.machines = append(w.machines, &machine{id: uint64(i + 1), rate: 1})
@@ -302,11 +305,11 @@ func (w *world) apply(m *machine, out *Output) {
 		if err := json.Unmarshal(out.Restore.Data, &m.fsm); err != nil {
 			w.fail("restore: %v", err)
 		}
-		w.compare(m)
+		w.compare(m, 0)
 	}
 	for _, c := range out.Apply {
 		m.fsm.apply(c)
-		w.compare(m)
+		w.compare(m, len(m.fsm.Log)-1)
 		if c.Proposal != 0 {
 			if m.texts[c.Proposal] != string(c.Data) {
 				w.fail("%d: proposal %d is %q, was %q", m.id, c.Proposal, c.Data, m.texts[c.Proposal])
@@ -345,13 +348,15 @@ func (w *world) apply(m *machine, out *Output) {
 	}
 }
 
-// compare checks that what a machine has is what everybody has, and that each text is there once.
-func (w *world) compare(m *machine) {
-	for i, e := range m.fsm.Log {
-		if i == len(w.committed) {
-			if slices.ContainsFunc(w.committed, func(c entry) bool { return c.Text == e.Text }) {
+// compare checks that what a machine has, from some entry on, is what everybody has, and that each text is there once.
+func (w *world) compare(m *machine, from int) {
+	for i := from; i < len(m.fsm.Log); i++ {
+		e := m.fsm.Log[i]
+		if i >= len(w.committed) {
+			if w.texts[e.Text] {
 				w.fail("%q was applied twice", e.Text)
 			}
+			w.texts[e.Text] = true
 			w.committed = append(w.committed, e)
 			w.trace("committed: %q", e.Text)
 		}
