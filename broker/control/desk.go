@@ -9,6 +9,7 @@ import (
 	"github.com/opencluster/oclocks/broker/control/flow"
 	"github.com/opencluster/oclocks/conf/shared"
 	"github.com/opencluster/oclocks/internal/boottime"
+	"github.com/opencluster/oclocks/internal/fault"
 )
 
 // lookAround is how often it is checked that there is a route to every node, in nanoseconds; one that has none for so long
@@ -25,6 +26,7 @@ type desk struct {
 	nodes  []shared.Node // as of the change told last
 	term   uint64        // the newest that is known, of orders too
 	looked int64
+	held   bool // by a fault point
 
 	presence  flow.Presence
 	connected []string          // nodes with a route, if routes are watched
@@ -67,8 +69,18 @@ func (d *desk) turn(now int64) int64 {
 	}
 	d.tell()
 	d.report()
-	return d.look(now)
+	next := d.look(now)
+	if d.held {
+		return now + holdLook
+	}
+	return next
 }
+
+// holdLook is how often it is looked whether the fault point control.hold is still armed, in nanoseconds.
+const holdLook int64 = 10e6
+
+// held is the fault point control.hold: views and changes wait, leases do not.
+func held() bool { return fault.File() != "" && fault.Value("control.hold") == "1" }
 
 // serve begins to tell the copies: who is away, then everything that is known.
 func (d *desk) serve(copies Copies) {
@@ -86,6 +98,9 @@ func (d *desk) serve(copies Copies) {
 
 // tell tells the copies what was applied.
 func (d *desk) tell() {
+	if d.held = held(); d.held {
+		return
+	}
 	for {
 		asks, next, ok := d.c.box.next()
 		if !ok {
@@ -241,8 +256,8 @@ func (d *desk) unrouted() {
 	d.missing = nil
 	for i := range d.nodes {
 		id := d.nodes[i].ID
-		if id == d.c.cfg.Identifier || slices.Contains(d.connected, id) || d.presence.Away(id) {
-			continue
+		if id == d.c.cfg.Identifier || d.nodes[i].Arbiter || slices.Contains(d.connected, id) || d.presence.Away(id) {
+			continue // an arbiter has no route
 		}
 		d.missing = append(d.missing, id)
 		if slices.Contains(before, id) {

@@ -8,6 +8,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -51,13 +53,21 @@ func command(t testing.TB, name string) string {
 	return filepath.Join(dir, name)
 }
 
-// process is a child that prints one JSON object a line.
+// process is a child that prints one JSON object a line. What it printed is kept.
 type process struct {
 	t     testing.TB
 	cmd   *exec.Cmd
-	lines chan map[string]any
 	ended chan struct{}
+
+	mu    sync.Mutex
+	lines []map[string]any
+	seen  int           // of lines, by line
+	more  chan struct{} // closed when there is another line, or no more will come
+	over  bool
 }
+
+// logsEnv is a directory into which everything that the children print is written, for whoever looks for a fault.
+const logsEnv = "OCLOCKS_E2E_LOGS"
 
 // start runs a command and reads the JSON lines that it prints to out (its stdout or stderr).
 func start(t testing.TB, cmd *exec.Cmd, pipe func(*exec.Cmd) (io.ReadCloser, error)) *process {
@@ -69,17 +79,8 @@ func start(t testing.TB, cmd *exec.Cmd, pipe func(*exec.Cmd) (io.ReadCloser, err
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	p := &process{t: t, cmd: cmd, lines: make(chan map[string]any, 1024), ended: make(chan struct{})}
-	go func() {
-		defer close(p.ended)
-		defer close(p.lines)
-		for in := bufio.NewScanner(out); in.Scan(); {
-			var line map[string]any
-			if json.Unmarshal(in.Bytes(), &line) == nil {
-				p.lines <- line
-			}
-		}
-	}()
+	p := &process{t: t, cmd: cmd, ended: make(chan struct{}), more: make(chan struct{})}
+	go p.read(out)
 	t.Cleanup(func() {
 		p.signal(syscall.SIGCONT)
 		p.kill()
@@ -87,23 +88,72 @@ func start(t testing.TB, cmd *exec.Cmd, pipe func(*exec.Cmd) (io.ReadCloser, err
 	return p
 }
 
-// line waits for a line in which key has the value.
-func (p *process) line(key, value string) map[string]any {
-	p.t.Helper()
-	timeout := time.After(patience)
-	for {
-		select {
-		case line, ok := <-p.lines:
-			if !ok {
-				p.t.Fatalf("%s ended before it said %s=%s", filepath.Base(p.cmd.Path), key, value)
-			}
-			if line[key] == value {
-				return line
-			}
-		case <-timeout:
-			p.t.Fatalf("%s never said %s=%s", filepath.Base(p.cmd.Path), key, value)
+func (p *process) read(out io.Reader) {
+	defer close(p.ended)
+	if dir := os.Getenv(logsEnv); dir != "" {
+		name := fmt.Sprintf("%s-%d.log", strings.ReplaceAll(p.t.Name(), "/", "_"), p.cmd.Process.Pid)
+		if f, err := os.Create(filepath.Join(dir, name)); err == nil {
+			defer f.Close()
+			out = io.TeeReader(out, f)
 		}
 	}
+	for in := bufio.NewScanner(out); in.Scan(); {
+		var line map[string]any
+		if json.Unmarshal(in.Bytes(), &line) == nil {
+			p.said(func() { p.lines = append(p.lines, line) })
+		}
+	}
+	p.said(func() { p.over = true })
+}
+
+func (p *process) said(what func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	what()
+	close(p.more)
+	p.more = make(chan struct{})
+}
+
+// line waits for a line in which key has the value, after the one that the last call gave.
+func (p *process) line(key, value string) map[string]any {
+	p.t.Helper()
+	line := p.find(func(line map[string]any) bool { return line[key] == value })
+	if line == nil {
+		p.t.Fatalf("%s never said %s=%s", filepath.Base(p.cmd.Path), key, value)
+	}
+	return line
+}
+
+// find waits for a line, nil if it never comes.
+func (p *process) find(ok func(line map[string]any) bool) map[string]any {
+	timeout := time.After(patience)
+	for {
+		p.mu.Lock()
+		for p.seen < len(p.lines) {
+			line := p.lines[p.seen]
+			if p.seen++; ok(line) {
+				p.mu.Unlock()
+				return line
+			}
+		}
+		more, over := p.more, p.over
+		p.mu.Unlock()
+		if over {
+			return nil
+		}
+		select {
+		case <-more:
+		case <-timeout:
+			return nil
+		}
+	}
+}
+
+// has says whether it has printed such a line so far.
+func (p *process) has(ok func(line map[string]any) bool) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.ContainsFunc(p.lines, ok)
 }
 
 func (p *process) signal(s syscall.Signal) {
@@ -119,8 +169,6 @@ func (p *process) kill() {
 }
 
 func (p *process) wait() {
-	for range p.lines { // so that the reader can end
-	}
 	<-p.ended
 	if p.cmd.ProcessState == nil {
 		p.cmd.Wait() // how it ended is asked of ProcessState
