@@ -133,7 +133,7 @@ func (s *shard) score(c *cell, state *shared.State) {
 	if plan.Keeps(state, number, self) {
 		c.Chain().Join()
 	} else if err := c.Chain().Leave(); err != nil {
-		s.d.log.Debug("the node keeps a copy for now", "bucket", number, "error", err)
+		s.d.log.Debug("the node keeps a copy that it need not have", "bucket", number, "error", err)
 	}
 	for i := range state.Nodes {
 		if node := state.Nodes[i].Number; node != self {

@@ -19,7 +19,7 @@ import (
 )
 
 // pureRooms are the folders whose packages are pure: same state and same input give the same output.
-var pureRooms = []string{"subjects", "bucket", "bucket/chain", "arbiter/plan", "broker/control/flow",
+var pureRooms = []string{"subjects", "bucket", "bucket/chain", "bucket/replicated", "arbiter/plan", "broker/control/flow", "broker/control/flow",
 	"client/internal/machine"}
 
 // pureImports is all that a pure room may import. What is missing on purpose: os, net, context, sync, runtime, log,
