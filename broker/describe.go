@@ -8,7 +8,7 @@ import (
 )
 
 // describeTime is how long the shards may take to tell what their copies look like.
-const describeTime = 500 * time.Millisecond
+const describeTime = 300 * time.Millisecond
 
 // CopyStatus is one copy of a bucket, as `oclocks-cli cluster` shows it.
 type CopyStatus struct {
@@ -53,11 +53,36 @@ func (d *Daemon) describe() json.RawMessage {
 			return nil // a shard that does not get to it has other things to do
 		}
 	}
+	text := encodeCopies(all)
+	if len(text) <= maxDescription {
+		return text
+	}
+	for i, c := range all {
+		if c != nil && !c.remarkable() {
+			all[i] = nil
+		}
+	}
+	if text = encodeCopies(all); len(text) > maxDescription {
+		return nil
+	}
+	return text
+}
+
+// maxDescription is the longest description that is sent to another node, in bytes. One that would be longer tells only of
+// copies that people should look at.
+const maxDescription = 768 << 10
+
+func encodeCopies(all []*CopyStatus) json.RawMessage {
 	text, err := json.Marshal(all)
 	if err != nil {
 		return nil // numbers and texts always can be told
 	}
 	return text
+}
+
+// remarkable says whether a copy is not as it should be.
+func (c *CopyStatus) remarkable() bool {
+	return c.Degraded || c.Recovery || c.Stopped != "" || c.Role == chain.Primary.String() && !c.Acting
 }
 
 func (c *cell) status() CopyStatus {

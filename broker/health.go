@@ -72,6 +72,17 @@ func (h *health) degraded() bool {
 	return false
 }
 
+// wanted is how many copies a bucket should have.
+func (h *health) wanted() int { return wanted(h.state) }
+
+func wanted(state *shared.State) int {
+	copies := storing(state)
+	if c := state.Settings.Copies; c > 0 {
+		copies = min(copies, c)
+	}
+	return copies
+}
+
 // storing is how many nodes have buckets.
 func storing(state *shared.State) (n int) {
 	for i := range state.Nodes {
@@ -84,10 +95,7 @@ func storing(state *shared.State) (n int) {
 
 // poor says what is not as it should be in the newest view of a bucket, "" if nothing.
 func poor(state *shared.State, number uint32) string {
-	copies := storing(state)
-	if c := state.Settings.Copies; c > 0 {
-		copies = min(copies, c)
-	}
+	copies := wanted(state)
 	switch v := &state.Views[number]; {
 	case v.Epoch == 0:
 		return "it has no primary yet"

@@ -14,7 +14,7 @@ const ProtocolVersion = 1
 const minLease = 100 * time.Millisecond
 
 // features names what this broker can do beyond the first version of the protocol.
-var features = []string{"enqueue", "recall", "name64", "require", "lock-events"}
+var features = []string{"enqueue", "recall", "name64", "require", "lock-events", "cluster"}
 
 // local answers the operations that need no lock table; nil for the others.
 func (z *zone) local(t *task) subjects.Body {

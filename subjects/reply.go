@@ -174,7 +174,7 @@ type Info struct {
 	MaxLease time.Duration
 }
 
-// Server is one node in the answer to servers. Status is "up" or "stopping".
+// Server is one node in the answer to servers. Status is "up", "away", "draining" or "stopping".
 type Server struct {
 	Node     string
 	Name     string
