@@ -57,9 +57,14 @@ func (n *Node) changeFor(step Step, id uint64) (*pb.ConfChangeSingle, error) {
 	}
 	change := &pb.ConfChangeSingle{NodeId: new(id)}
 	switch step {
-	case AddLearner:
-		if n.isMember(id) || len(n.conf.Voters)+len(n.conf.Learners) >= maxMembers {
-			return nil, n.refuse(ErrMembership, "%x is a member, or there are %d", id, maxMembers)
+	case AddLearner: // of a voter: it does not vote any more
+		switch {
+		case n.isVoter(id) && id != n.cfg.ID:
+			if err := n.quorumOf(n.votersBut(id)); err != nil {
+				return nil, err
+			}
+		case n.isMember(id) || len(n.conf.Voters)+len(n.conf.Learners) >= maxMembers:
+			return nil, n.refuse(ErrMembership, "%x is a member, or the leader, or there are %d", id, maxMembers)
 		}
 		change.Type = pb.ConfChangeAddLearnerNode.Enum()
 	case Promote:
@@ -78,8 +83,7 @@ func (n *Node) changeFor(step Step, id uint64) (*pb.ConfChangeSingle, error) {
 			return nil, n.refuse(ErrMembership, "%x is no member, or the leader: transfer first", id)
 		}
 		if n.isVoter(id) {
-			without := slices.DeleteFunc(slices.Clone(n.conf.Voters), func(v uint64) bool { return v == id })
-			if err := n.quorumOf(without); err != nil {
+			if err := n.quorumOf(n.votersBut(id)); err != nil {
 				return nil, err
 			}
 		}
@@ -160,4 +164,9 @@ func (n *Node) commitMembership(e *pb.Entry, cc pb.ConfChangeI) {
 	if p := n.own(&env); p != nil {
 		n.finish(p, Taken)
 	}
+}
+
+// votersBut are the voters without one of them.
+func (n *Node) votersBut(id uint64) []uint64 {
+	return slices.DeleteFunc(slices.Clone(n.conf.Voters), func(v uint64) bool { return v == id })
 }

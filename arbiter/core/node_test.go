@@ -262,6 +262,8 @@ func TestMembershipIsRefused(t *testing.T) {
 	w.run(second)
 	want(Remove, others[1], ErrMembership) // it would leave one of two
 	want(Promote, 4, ErrMembership)        // nothing is heard of it
+	want(AddLearner, l.id, ErrMembership)
+	want(AddLearner, others[1], ErrMembership) // the rest would be one of two
 	want(Remove, others[0], nil)
 	want(Remove, 4, ErrMembership) // another is under way
 	w.must(t, "the removal", func() bool { return len(l.node.conf.Voters) == 2 })
@@ -343,5 +345,20 @@ func TestRemovedProposer(t *testing.T) {
 	if len(l.node.out.Apply) != 0 || l.node.seen[x.id] != nil {
 		t.Fatal("a removed member's proposal was applied, or is remembered")
 	}
+	checked(t, w)
+}
+
+// A voter that is added as a learner votes no more, and stays a member.
+func TestVoterBecomesLearner(t *testing.T) {
+	w := newWorld(9, testConfig(), 3)
+	w.grow(3, 0)
+	l := w.leader()
+	other := slices.DeleteFunc([]uint64{1, 2, 3}, func(id uint64) bool { return id == l.id })[0]
+	w.insist(AddLearner, other)
+	w.must(t, "the voter to be a learner", func() bool {
+		return len(l.node.conf.Voters) == 2 && slices.Equal(l.node.conf.Learners, []uint64{other})
+	})
+	w.insist(Promote, other)
+	w.must(t, "the learner to be a voter again", func() bool { return len(l.node.conf.Voters) == 3 })
 	checked(t, w)
 }
