@@ -66,7 +66,7 @@ The command "lock" passes on the exit code of the command that it runs, see ther
 	cmd.AddCommand(lockCommand(app), acquireCommand(app), releaseCommand(app), renewCommand(app), forceCommand(app),
 		sessionCommand(app),
 		queryCommand(app), listCommand(app), checkCommand(app), watchCommand(app), topCommand(app),
-		infoCommand(app), serversCommand(app), pingCommand(app))
+		infoCommand(app), serversCommand(app), pingCommand(app), clusterCommand(app))
 	return cmd
 }
 

@@ -3,9 +3,12 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/opencluster/oclocks/client"
+	"github.com/opencluster/oclocks/internal/cli/cluster"
+	"github.com/opencluster/oclocks/internal/cli/live"
 	"github.com/opencluster/oclocks/internal/cli/output"
 	"github.com/opencluster/oclocks/internal/cli/top"
 	"github.com/opencluster/oclocks/subjects"
@@ -201,5 +204,32 @@ func (a *App) Top(ctx context.Context, prefix string, every time.Duration, once 
 			return &opError{op: subjects.OpList, err: err}
 		}
 		return nil
+	})
+}
+
+// Cluster shows the cluster's nodes and buckets, once or live.
+func (a *App) Cluster(ctx context.Context, buckets cluster.Buckets, every time.Duration, watch bool) error {
+	return a.with(ctx, nil, func(ctx context.Context, c *client.Client) error {
+		err := a.cluster(ctx, c, buckets, every, watch)
+		if err != nil {
+			return &opError{op: subjects.OpCluster, err: err}
+		}
+		return nil
+	})
+}
+
+func (a *App) cluster(ctx context.Context, c *client.Client, buckets cluster.Buckets, every time.Duration, watch bool) error {
+	if a.Quiet && !a.JSON {
+		ctx, cancel := a.limited(ctx)
+		defer cancel()
+		frame, err := cluster.Gather(ctx, c, cluster.Buckets{}, time.Now)
+		if err == nil {
+			_, err = fmt.Fprintln(a.Stdout, output.Text(frame.Mode))
+		}
+		return err
+	}
+	return live.Run(ctx, live.Options{
+		Out: a.Stdout, Printer: a.Printer(), Every: every, Timeout: a.Timeout, Once: !watch, Heading: cluster.Heading,
+		Look: func(ctx context.Context, _ int) (live.Frame, error) { return cluster.Gather(ctx, c, buckets, time.Now) },
 	})
 }

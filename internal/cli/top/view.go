@@ -24,18 +24,18 @@ var columns = []struct {
 // of 0 leaves nothing out.
 func Lines(f *Frame, width, height int) []string {
 	lines := []string{
-		cut(fmt.Sprintf("oclocks %s  zone %s  node %s  %s  %s", output.Text(f.Info.Cluster), output.Text(f.Info.Zone),
+		output.Cut(fmt.Sprintf("oclocks %s  zone %s  node %s  %s  %s", output.Text(f.Info.Cluster), output.Text(f.Info.Zone),
 			output.Text(f.Info.Node), output.Text(f.Info.Mode), f.At.Format(time.TimeOnly)), width),
-		cut(summary(f), width),
+		output.Cut(summary(f), width),
 	}
 	name, who := nameWidth(f, width), whoWidth(f)
 	row := func(cells ...string) {
-		line := pad(cut(cells[0], name), name)
+		line := pad(output.Cut(cells[0], name), name)
 		for i, c := range columns {
 			line += "  " + pad(cells[i+1], c.width)
 		}
-		line += "  " + pad(cut(cells[5], who), who) + "  " + cells[6]
-		lines = append(lines, strings.TrimRight(cut(line, width), " "))
+		line += "  " + pad(output.Cut(cells[5], who), who) + "  " + cells[6]
+		lines = append(lines, strings.TrimRight(output.Cut(line, width), " "))
 	}
 	row("NAME", columns[0].title, columns[1].title, columns[2].title, columns[3].title, "HOLDER", "NEXT")
 	for i := range f.Locks {
@@ -46,7 +46,7 @@ func Lines(f *Frame, width, height int) []string {
 		row(output.Text(r.Name), strconv.Itoa(r.Waiting), lockMode(r), heldFor(f, r), longest(f, r), holder(r), next(r))
 	}
 	if len(f.Locks) == 0 && (height == 0 || len(lines) < height) {
-		lines = append(lines, cut("no lock is held", width))
+		lines = append(lines, output.Cut("no lock is held", width))
 	}
 	return lines
 }
@@ -129,14 +129,6 @@ func who(holder, user string) string {
 		return output.Text(user)
 	}
 	return output.Text(holder)
-}
-
-// cut shortens s to width characters, marking that; 0 is no limit.
-func cut(s string, width int) string {
-	if width <= 0 || utf8.RuneCountInString(s) <= width {
-		return s
-	}
-	return string([]rune(s)[:width-1]) + "…"
 }
 
 func pad(s string, width int) string {
