@@ -68,7 +68,7 @@ type Limits struct {
 
 	Lag uint64 // changes that a copy may be behind to be counted as caught up (256)
 
-	Resend int64 // nanoseconds without an answer until something is sent again (50 ms)
+	Resend int64 // nanoseconds without an answer until something is sent again (50 ms); on a long way up to Drop/8
 	Drop   int64 // nanoseconds without progress until the primary drops a member (1 s)
 }
 

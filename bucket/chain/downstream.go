@@ -20,6 +20,10 @@ type link struct {
 	again   uint64     // number of its request to send changes once more
 	againAt int64      // when that was done last
 
+	wait    int64  // how long an answer may take, as it was learnt here
+	probe   uint64 // the change whose way is being measured, 0 if none is
+	probeAt int64
+
 	movedAt int64 // it last made progress, or had nothing to do
 	heardAt int64
 	sentAt  int64
@@ -98,7 +102,7 @@ func (r *Replica) engage() {
 // stream begins to send the changes after seq.
 func (l *link) stream(seq uint64, floor bool, now int64) {
 	l.state, l.hello, l.snap = streaming, nil, nil
-	l.next, l.acked, l.bytes = seq+1, seq, 0
+	l.next, l.acked, l.bytes, l.probe = seq+1, seq, 0, 0
 	l.floor, l.poke, l.told = floor, true, 0
 	l.movedAt = now
 }
@@ -145,11 +149,12 @@ func (l *link) advance(r *Replica, seq uint64) {
 		l.bytes -= size(r.log.between(max(l.acked, r.log.base.Seq), seq))
 	}
 	l.acked, l.movedAt = seq, r.now
+	l.measure(r)
 }
 
 // rewind sends again what follows seq.
 func (l *link) rewind(seq uint64) {
-	l.next, l.acked, l.bytes = min(l.next, seq+1), min(l.acked, seq), 0
+	l.next, l.acked, l.bytes, l.probe = min(l.next, seq+1), min(l.acked, seq), 0, 0
 	l.poke = true
 }
 
@@ -207,6 +212,9 @@ func (r *Replica) streamTo(l *link) {
 		if l.acked+1 == l.next {
 			l.movedAt = r.now
 		}
+		if l.probe == 0 && n > 0 {
+			l.probe, l.probeAt = l.next-1+n, r.now
+		}
 		l.next, l.bytes = l.next+n, l.bytes+bytes
 		l.poke, l.floor, l.sentAt = false, false, r.now
 		r.send(l.peer, m)
@@ -226,59 +234,4 @@ func (r *Replica) batch(l *link, end uint64) (n uint64, bytes int) {
 		bytes += len(c.Data)
 	}
 	return n, bytes
-}
-
-// repeat sends once more what there was no answer to.
-func (r *Replica) repeat(l *link) {
-	switch {
-	case r.now < r.dueRepeat(l):
-	case l.state == copying:
-		l.snap.again()
-	case l.state == streaming && l.acked+1 < l.next && r.now-l.movedAt >= r.lim.Resend:
-		l.rewind(l.acked)
-	default:
-		l.poke = true
-	}
-}
-
-// dueRepeat is when something is to be sent though there is nothing new.
-func (r *Replica) dueRepeat(l *link) int64 {
-	if !r.open() {
-		return Never
-	}
-	verified, ok := r.verified()
-	switch {
-	case l.state == asking && l.hello == nil:
-		return l.sentAt + r.lim.Resend
-	case l.state == copying && l.snap.taken && ok && l.snap.point.Seq <= min(verified, r.confirmed):
-		return l.sentAt + r.lim.Resend
-	case l.state != streaming || !ok:
-		return Never
-	}
-	// Somebody below is not known to have everything, or does not know what is confirmed.
-	if l.told < r.confirmed || r.behindBelow(l) {
-		return l.sentAt + r.lim.Resend
-	}
-	if l.joins { // it would take silence for our end
-		return l.sentAt + max(r.lim.Resend, r.lim.Drop/4)
-	}
-	return Never
-}
-
-// behindBelow says whether anybody below is not known to have all that this copy has.
-func (r *Replica) behindBelow(l *link) bool {
-	verified, ok := r.verified()
-	if !ok {
-		return false
-	}
-	for _, p := range l.below {
-		if p.Seq < verified {
-			return true
-		}
-	}
-	after := 1 // who joins
-	if r.place >= 0 {
-		after = max(after, len(r.view.Chain)-1-r.place)
-	}
-	return len(l.below) < after
 }

@@ -107,7 +107,7 @@ func (r *Replica) relinkDown() {
 		r.down.joins = true
 	}
 	if r.down != nil && was != nil && was.peer == r.down.peer {
-		r.down.snap = was.snap
+		r.down.snap, r.down.wait = was.snap, was.wait
 	}
 }
 

@@ -234,3 +234,61 @@ func TestNothingOfAMessageIsKept(t *testing.T) {
 		t.Errorf("%d changes", n)
 	}
 }
+
+// A neighbour that is far away, farther than Limits.Resend, is not sent everything again and again once that is known.
+func TestTheWayIsLearnt(t *testing.T) {
+	const step = 5e6 // nanoseconds
+	way := int64(50e6)
+	c := newCluster(Config{Bucket: 7}, 2)
+	c.plane.commit(View{Epoch: 1, Chain: []Member{one, two}, InSync: 2})
+	type letter struct {
+		packet
+		at int64
+	}
+	var mail []letter
+	sent := map[uint64]int{} // how often each change was sent
+	c.damage = func(m *Message) {
+		for i := range m.Changes {
+			sent[m.Changes[i].Seq]++
+		}
+	}
+	for range int(20 * second / step) {
+		c.now += step
+		if c.now > 12*second {
+			way = step // and near again
+		}
+		for _, nd := range c.nodes {
+			c.grant(nd)
+			c.apply(nd)
+			nd.r.Tick(c.now)
+		}
+		if c.now%(50*step) == 0 {
+			_ = c.propose(c.node(1), "x") // it may not be the acting primary yet
+		}
+		for len(mail) > 0 && mail[0].at <= c.now {
+			c.flying = append(c.flying, mail[0].packet)
+			mail = mail[1:]
+		}
+		for len(c.flying) > 0 {
+			c.deliver(0)
+		}
+		for _, nd := range c.nodes {
+			c.ready(nd, false)
+		}
+		for _, p := range c.flying {
+			mail = append(mail, letter{p, c.now + way})
+		}
+		c.flying = nil
+	}
+	for seq := uint64(10); seq < 30; seq++ {
+		if sent[seq] != 1 {
+			t.Errorf("change %d was sent %d times", seq, sent[seq])
+		}
+	}
+	if p := c.node(1).r; p.patience(p.down) != p.lim.Resend {
+		t.Errorf("it does not learn that the way is short: %d ms", p.patience(p.down)/1e6)
+	}
+	if v := c.plane.view(); v.Epoch != 1 || len(c.check.wrong) > 0 {
+		t.Errorf("%v, %v", v, c.check.wrong)
+	}
+}
