@@ -228,11 +228,21 @@ func (s *show) served(n int) (pids map[string]int) {
 
 func (s *show) logs(text string) {
 	s.t.Helper()
-	for end := time.Now().Add(patience); !strings.Contains(s.log.String(), text); time.Sleep(5 * time.Millisecond) {
+	if !eventually(func() bool { return strings.Contains(s.log.String(), text) }) {
+		s.t.Fatalf("%q is not told; the log says %s", text, s.log.String())
+	}
+}
+
+// eventually looks until yes, or patience is over.
+func eventually(yes func() bool) bool {
+	look := time.NewTicker(5 * time.Millisecond)
+	defer look.Stop()
+	for end := time.Now().Add(patience); !yes(); <-look.C {
 		if time.Now().After(end) {
-			s.t.Fatalf("%q is not told; the log says %s", text, s.log.String())
+			return false
 		}
 	}
+	return true
 }
 
 func gone(pid int) bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
@@ -373,7 +383,7 @@ func TestASecondSignalKills(t *testing.T) {
 	s.signals <- syscall.SIGINT
 	s.logs("once more kills them")
 	s.signals <- syscall.SIGINT // the same one, by another way
-	time.Sleep(2 * sameSignal)
+	<-time.After(2 * sameSignal)
 	if gone(pids["node1"]) {
 		t.Error("one signal that came twice kills")
 	}
@@ -423,10 +433,8 @@ func TestNodesEndWithTheRunner(t *testing.T) {
 		t.Fatalf("got %v", pids)
 	}
 	for _, pid := range pids {
-		for end := time.Now().Add(patience); !dead(pid); time.Sleep(5 * time.Millisecond) {
-			if time.Now().After(end) {
-				t.Fatalf("%d lives on", pid)
-			}
+		if !eventually(func() bool { return dead(pid) }) {
+			t.Fatalf("%d lives on", pid)
 		}
 	}
 }
