@@ -75,14 +75,14 @@ func (l *links) send(messages []chain.Message) {
 	if len(messages) == 0 {
 		return
 	}
+	if fault.File() != "" {
+		l.goWrong(messages)
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i := range messages {
 		m := &messages[i]
 		node := m.To.Node
-		if fault.File() != "" {
-			l.fault.damage(m)
-		}
 		l.text = m.Encode(l.text[:0])
 		if len(l.text) > frameBytes {
 			l.flush(node)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -21,8 +22,19 @@ import (
 // cluster is some daemons as processes of their own.
 type cluster struct {
 	t     testing.TB
+	root  testing.TB // the test whose end is the end of the daemons
 	nodes []*node
 	args  []string
+}
+
+// use makes t, a part of the cluster's test, the one that fails if something goes wrong from now on.
+func (c *cluster) use(t testing.TB) {
+	c.t = t
+	for _, n := range c.nodes {
+		if n.process != nil {
+			n.process.t = t
+		}
+	}
 }
 
 // node is one of them: its directory and its addresses stay over its deaths.
@@ -31,6 +43,7 @@ type node struct {
 	listen, route string
 	wrap          []string // command before the daemon's own, such as ip netns exec
 	args          []string // of this daemon
+	env           []string
 	*process
 	url string
 }
@@ -48,16 +61,25 @@ func startCluster(t testing.TB, n int, args ...string) *cluster {
 // newCluster makes the directories of n daemons that belong together.
 func newCluster(t testing.TB, n int, args ...string) *cluster {
 	t.Helper()
-	ports := freePorts(t, 2*n)
-	c := &cluster{t: t, args: args}
-	for i := range n {
-		c.nodes = append(c.nodes, &node{
-			name: fmt.Sprint("n", i+1), dir: filepath.Join(t.TempDir(), fmt.Sprint("n", i+1)),
-			listen: fmt.Sprint("127.0.0.1:", ports[2*i]), route: fmt.Sprint("127.0.0.1:", ports[2*i+1]),
-		})
-	}
+	c := &cluster{t: t, root: t, args: args}
+	c.nodes = newNodes(t, 0, n)
 	c.enroll()
 	return c
+}
+
+// newNodes gives n nodes addresses and places for their directories, and names after the number of those that there are.
+func newNodes(t testing.TB, there, n int) []*node {
+	t.Helper()
+	ports, dir := freePorts(t, 2*n), t.TempDir()
+	nodes := make([]*node, n)
+	for i := range nodes {
+		name := fmt.Sprint("n", there+i+1)
+		nodes[i] = &node{
+			name: name, dir: filepath.Join(dir, name),
+			listen: fmt.Sprint("127.0.0.1:", ports[2*i]), route: fmt.Sprint("127.0.0.1:", ports[2*i+1]),
+		}
+	}
+	return nodes
 }
 
 // freePorts are ports that nobody listened on a moment ago.
@@ -127,7 +149,10 @@ func (c *cluster) launch(i int) {
 		args = append(args, "--join", strings.Join(others, ","))
 	}
 	args = append(append(args, c.args...), n.args...)
-	n.process = start(c.t, exec.Command(args[0], args[1:]...), (*exec.Cmd).StderrPipe)
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Env = append(os.Environ(), n.env...)
+	n.process = start(c.root, cmd, (*exec.Cmd).StderrPipe)
+	n.process.t = c.t
 }
 
 // serving waits until the daemon serves.

@@ -74,7 +74,7 @@ func ip(t testing.TB, args string) {
 // namespaced makes and starts the cluster of a network.
 func namespaced(t *testing.T, prefix string, n int, args []string) *cluster {
 	t.Helper()
-	c := &cluster{t: t, args: append([]string{"--allow-open-zone-on-any-address"}, args...)}
+	c := &cluster{t: t, root: t, args: append([]string{"--allow-open-zone-on-any-address"}, args...)}
 	for i := 1; i <= n; i++ {
 		c.nodes = append(c.nodes, &node{
 			name: fmt.Sprint("n", i), dir: filepath.Join(t.TempDir(), fmt.Sprint("n", i)),

@@ -5,5 +5,6 @@
 // a point costs one comparison, and the daemon says in its log when it runs with it.
 //
 //	chain.corrupt=N      the next change that is sent to another node is damaged, the first N times that it is sent
+//	chain.late=1         changes wait between the decision to send them and the network, and their shard with them
 //	control.hold=1       views and changes of the control plane wait on their way to the copies; leases do not
 package fault
