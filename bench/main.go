@@ -1,14 +1,17 @@
 // Command bench measures the broker and prints what it found as tables: the lock table alone, the codec, the journal, a
-// whole daemon over NATS next to a plain NATS server in the same run, and how soon a lock is free after its holder was
-// killed. It is a module of its own, so that what only benchmarks need is no dependency of the product.
+// whole daemon over NATS next to a plain NATS server in the same run, how soon a lock is free after its holder was killed,
+// and a cluster of three daemons: next to three plain NATS servers, when a node goes, and idle. It is a module of its own, so that what only benchmarks need is no dependency of the product.
 //
 //	make bench                       # all of it
+//	make bench ARGS='--only cluster,failover'
 //	cd bench && go run . --only table,kill --json
+//	cd bench && go run . --only cluster --rounds 5 --daemon /tmp/before,/tmp/after
 //
 // BENCH_10M=1 adds ten million locks to the first table.
 //
 // Read report.go (what a result is), timing.go and load.go, then one file for each section: table.go, codec.go,
-// journal.go, pairs.go (with rawnats.go), held.go, kill.go.
+// journal.go, pairs.go (with rawnats.go), held.go, kill.go; daemons.go (processes), plain.go and samples.go before
+// cluster.go, queues.go, failover.go (with strain.go) and idle.go.
 package main
 
 import (
@@ -36,15 +39,40 @@ var sections = []section{
 	{"pairs", measurePairs},
 	{"held", measureHeld},
 	{"kill", measureKill},
+	{"cluster", measureCluster},
+	{"failover", measureFailover},
+	{"idle", measureIdle},
+}
+
+// flags are what several sections may ask.
+var flags struct {
+	rounds  int      // 0: as many as each section takes by itself
+	daemons []string // binaries
+	args    []string // further arguments of all daemons
+	keep    bool     // the directories of the daemons, with their logs
+	verbose bool
+	parts   []string // of the section cluster; all if there are none
 }
 
 func main() {
-	if len(os.Args) > 1 && os.Args[1] == holderCommand {
-		exit(hold(os.Args[2:]))
+	if len(os.Args) > 1 {
+		switch os.Args[1] {
+		case holderCommand:
+			exit(hold(os.Args[2:]))
+		case plainCommand:
+			exit(servePlain(os.Args[2:]))
+		}
 	}
 	only := flag.String("only", "", "sections to run, of "+sectionNames())
 	asJSON := flag.Bool("json", false, "print JSON")
+	flag.IntVar(&flags.rounds, "rounds", 0, fmt.Sprintf("rounds of cluster (0: %d) and failover (0: %d)", clusterRounds, failoverRounds))
+	daemons := flag.String("daemon", "", "binaries of the daemon to measure next to each other (default: this tree's, built)")
+	daemonArgs := flag.String("daemon-args", "", "further arguments of the daemons")
+	parts := flag.String("parts", "", "parts of the section cluster (latency, throughput, queues; default all)")
+	flag.BoolVar(&flags.keep, "keep", false, "keep the daemons' directories and logs")
+	flag.BoolVar(&flags.verbose, "v", false, "tell of each round")
 	flag.Parse()
+	flags.daemons, flags.args, flags.parts = words(*daemons), strings.Fields(*daemonArgs), words(*parts)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	exit(run(ctx, *only, *asJSON))
@@ -59,7 +87,7 @@ func exit(err error) {
 }
 
 func run(ctx context.Context, only string, asJSON bool) error {
-	wanted := strings.FieldsFunc(only, func(r rune) bool { return r == ',' || r == ' ' })
+	wanted := words(only)
 	for _, name := range wanted {
 		if !slices.ContainsFunc(sections, func(s section) bool { return s.name == name }) {
 			return fmt.Errorf("there is no section %q: expected some of %s", name, sectionNames())
@@ -84,6 +112,11 @@ func run(ctx context.Context, only string, asJSON bool) error {
 	return out.end()
 }
 
+// words are separated by commas or spaces.
+func words(list string) []string {
+	return strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' })
+}
+
 func sectionNames() string {
 	names := make([]string, len(sections))
 	for i, s := range sections {
@@ -95,4 +128,12 @@ func sectionNames() string {
 // machine says where the figures come from.
 func machine() string {
 	return fmt.Sprintf("%s %s/%s, %d processors", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.GOMAXPROCS(0))
+}
+
+// roundsOr is how many rounds a section makes that has a number of its own.
+func roundsOr(own int) int {
+	if flags.rounds > 0 {
+		return flags.rounds
+	}
+	return own
 }

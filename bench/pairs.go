@@ -87,8 +87,11 @@ func stopDaemon(daemon *broker.Daemon) {
 	}
 }
 
-// locks speaks the protocol itself, on the hot path, without our client.
-type locks struct{ buckets uint32 }
+// locks speaks the protocol itself without our client, on the hot path or on the simple one.
+type locks struct {
+	buckets uint32
+	simple  bool
+}
 
 func (l *locks) pair(nc *nats.Conn, worker int) error {
 	name := "bench/" + strconv.Itoa(worker)
@@ -97,6 +100,17 @@ func (l *locks) pair(nc *nats.Conn, worker int) error {
 		return err
 	}
 	return l.release(nc, name, grant.Key)
+}
+
+// timed takes a lock and gives it back, and tells how long it took to take it.
+func (l *locks) timed(nc *nats.Conn, name string) (time.Duration, error) {
+	begin := time.Now()
+	grant, err := l.acquire(nc, &subjects.Request{Name: name})
+	if err != nil {
+		return 0, err
+	}
+	took := time.Since(begin)
+	return took, l.release(nc, name, grant.Key)
 }
 
 func (l *locks) acquire(nc *nats.Conn, req *subjects.Request) (subjects.Grant, error) {
@@ -118,7 +132,10 @@ func (l *locks) release(nc *nats.Conn, name string, key uint64) error {
 }
 
 func (l *locks) ask(nc *nats.Conn, req *subjects.Request) ([]byte, error) {
-	subject := subjects.HotSubject(subjects.BucketOf(req.Name, l.buckets), req.Op, subjects.Anyone)
+	subject := subjects.SimpleSubject(req.Op, subjects.Anyone)
+	if !l.simple {
+		subject = subjects.HotSubject(subjects.BucketOf(req.Name, l.buckets), req.Op, subjects.Anyone)
+	}
 	msg, err := nc.Request(subject, req.AppendJSON(nil), patience)
 	if err != nil {
 		return nil, fmt.Errorf("%s %s: %w", req.Op, req.Name, err)

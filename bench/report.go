@@ -39,6 +39,10 @@ func (v value) String() string {
 func bytes(n float64) value { return value{n, "bytes", "%.0f B"} }
 func nanos(n float64) value { return value{n, "ns", "%.0f ns"} }
 func rate(n float64) value  { return value{n, "1/s", "%.0f/s"} }
+func mebibytes(n float64) value {
+	return value{n / (1 << 20), "MiB", "%.1f MiB"}
+}
+func count(n int64) value   { return value{float64(n), "", "%.0f"} }
 func ratio(n float64) value { return value{n, "ratio", "%.2f"} }
 func micros(d time.Duration) value {
 	return value{float64(d.Nanoseconds()) / 1e3, "us", "%.0f µs"}

@@ -1,0 +1,380 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/opencluster/oclocks/client"
+	"github.com/opencluster/oclocks/subjects"
+)
+
+const (
+	clusterRounds = 3 // if --rounds does not say otherwise
+	clusterNodes  = 3
+	perNode       = 2 // connections to each node when there are many workers
+)
+
+// daemonModule is what is built when no daemon is named.
+const daemonModule = "github.com/opencluster/oclocks/cmd/oclocks-daemon"
+
+// binaries are the daemons that are measured: those of --daemon, else the one of this tree, which is built.
+func binaries(ctx context.Context) (all []string, remove func(), err error) {
+	if len(flags.daemons) > 0 {
+		return flags.daemons, func() {}, nil
+	}
+	dir, err := os.MkdirTemp("", "oclocks-bench")
+	if err != nil {
+		return nil, nil, err
+	}
+	remove = func() { os.RemoveAll(dir) } // it is in the temporary directory
+	path := filepath.Join(dir, "oclocks-daemon")
+	if out, err := exec.CommandContext(ctx, "go", "build", "-o", path, daemonModule).CombinedOutput(); err != nil {
+		remove()
+		return nil, nil, fmt.Errorf("build the daemon: %w\n%s", err, out)
+	}
+	return []string{path}, remove, nil
+}
+
+// contest is plain NATS and one or more clusters of daemons in one run: they take turns in each round.
+type contest struct {
+	plain    *plain
+	clusters []*daemons
+	samples  samples
+}
+
+func startContest(ctx context.Context) (*contest, error) {
+	paths, remove, err := binaries(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer remove() // those that run need it no more
+	c := &contest{samples: samples{}}
+	if c.plain, err = startPlain(ctx); err != nil {
+		return nil, err
+	}
+	for _, path := range paths {
+		cluster, err := startCluster(ctx, path, clusterNodes, nil)
+		if err != nil {
+			c.stop()
+			return nil, err
+		}
+		c.clusters = append(c.clusters, cluster)
+	}
+	return c, nil
+}
+
+func (c *contest) stop() {
+	c.plain.stop()
+	for _, cluster := range c.clusters {
+		cluster.stop()
+	}
+}
+
+// measureCluster measures three daemons with default settings next to three plain NATS servers.
+func measureCluster(ctx context.Context) ([]table, error) {
+	c, err := startContest(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer c.stop()
+	parts := clusterParts
+	if len(flags.parts) > 0 {
+		parts = slices.DeleteFunc(slices.Clone(parts), func(p part) bool { return !slices.Contains(flags.parts, p.name) })
+	}
+	for range roundsOr(clusterRounds) {
+		for _, p := range parts {
+			if err := p.round(c, ctx); err != nil {
+				return nil, err
+			}
+		}
+	}
+	var all []table
+	for _, p := range parts {
+		all = append(all, p.table(c))
+	}
+	return all, nil
+}
+
+// part is a table of the section.
+type part struct {
+	name  string
+	round func(c *contest, ctx context.Context) error
+	table func(c *contest) table
+}
+
+var clusterParts = []part{
+	{"latency", (*contest).latencies, (*contest).latencyTable},
+	{"throughput", (*contest).throughputs, (*contest).throughputTable},
+	{"queues", (*contest).queues, (*contest).queueTable},
+}
+
+// latencies measures one worker: plain NATS first, then each cluster.
+func (c *contest) latencies(ctx context.Context) error {
+	for away := range 2 {
+		nc, err := nats.Connect(c.plain.url(away))
+		if err != nil {
+			return fmt.Errorf("connect to a plain NATS server: %w", err)
+		}
+		err = c.one(ctx, rawRow(away), func(int) (time.Duration, error) {
+			begin := time.Now()
+			err := echoed(nc, 0)
+			return time.Since(begin), err
+		})
+		nc.Close()
+		if err != nil {
+			return err
+		}
+	}
+	for _, d := range c.clusters {
+		for away := range 2 {
+			if err := c.locksOf(ctx, d, away); err != nil {
+				return fmt.Errorf("%s: %w", d.label, err)
+			}
+		}
+	}
+	return nil
+}
+
+// locksOf measures locks of which the first node is primary, by a worker that is connected to it or to another one.
+func (c *contest) locksOf(ctx context.Context, d *daemons, away int) error {
+	nc, err := d.only(away)
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	primaries, err := d.primaries(nc)
+	if err != nil {
+		return err
+	}
+	l := &locks{buckets: uint32(len(primaries))}
+	name := func(i int) string {
+		for k := 0; ; k++ {
+			name := fmt.Sprintf("one/%d/%d", i, k)
+			if primaries[subjects.BucketOf(name, l.buckets)] == 0 {
+				return name
+			}
+		}
+	}
+	if err := c.one(ctx, d.row(kindProtocol, away), func(i int) (time.Duration, error) { return l.timed(nc, name(i)) }); err != nil {
+		return err
+	}
+	if err := c.one(ctx, d.row(kindSimple, away), func(i int) (time.Duration, error) {
+		simple := *l
+		simple.simple = true
+		return simple.timed(nc, name(i))
+	}); err != nil {
+		return err
+	}
+	cl, err := client.Connect(ctx, d.url(away))
+	if err != nil {
+		return err
+	}
+	defer cl.Close(ctx) //nolint:errcheck // what it did is measured
+	return c.one(ctx, d.row(kindClient, away), func(i int) (time.Duration, error) {
+		m := cl.Mutex(name(i))
+		begin := time.Now()
+		if _, err := m.Lock(ctx); err != nil {
+			return 0, err
+		}
+		took := time.Since(begin)
+		return took, m.Unlock(ctx)
+	})
+}
+
+// one repeats something for about a second and samples the quantiles of what it gives.
+func (c *contest) one(ctx context.Context, name string, do func(i int) (time.Duration, error)) error {
+	var times []time.Duration
+	for i, begin := 0, time.Now(); time.Since(begin) < timed && ctx.Err() == nil; i++ {
+		took, err := do(i)
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		times = append(times, took)
+	}
+	c.samples.addTime(name+" p50", quantile(times, 0.5))
+	c.samples.addTime(name+" p99", quantile(times, 0.99))
+	return ctx.Err()
+}
+
+// The ways to ask for a lock.
+const (
+	kindProtocol = "protocol"
+	kindClient   = "Go client"
+	kindSimple   = "locks.acquire"
+)
+
+func (d *daemons) row(kind string, away int) string {
+	where := ", own node"
+	if away != 0 {
+		where = ", other node"
+	}
+	return d.label + ": " + kind + where
+}
+
+func rawRow(away int) string { return (&daemons{label: "NATS"}).row("request", away) }
+
+// throughputs measures many workers, spread over the nodes.
+func (c *contest) throughputs(ctx context.Context) error {
+	for _, workers := range []int{64, 256} {
+		if err := c.rawPairs(ctx, workers); err != nil {
+			return err
+		}
+		for _, d := range c.clusters {
+			if err := c.pairsOf(ctx, d, workers); err != nil {
+				return fmt.Errorf("%s, %d workers: %w", d.label, workers, err)
+			}
+		}
+	}
+	return nil
+}
+
+// rawPairs are two requests each: to another node; and a third of them to the own one, as locks are spread.
+func (c *contest) rawPairs(ctx context.Context, workers int) error {
+	conns, err := connectEach(c.plain.url)
+	if err != nil {
+		return err
+	}
+	defer closeAll(conns)
+	for _, spread := range []bool{false, true} {
+		name := rawRow(1)
+		if spread {
+			name = rawSpread
+		}
+		r, err := work(ctx, workers, func(w int) error {
+			to := w + 1
+			if spread {
+				to = w + w/clusterNodes // a third each to the own node, the next one and the one after
+			}
+			for range 2 {
+				if err := echoed(conns[w%len(conns)], to%clusterNodes); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		c.samples.add(rateOf(name, workers), r.rate())
+	}
+	return nil
+}
+
+const rawSpread = "NATS: request, a third to the own node"
+
+func rateOf(name string, workers int) string { return name + " " + strconv.Itoa(workers) }
+
+// connectEach makes connections to all nodes in turn.
+func connectEach(url func(i int) string) ([]*nats.Conn, error) {
+	var conns []*nats.Conn
+	for i := range perNode * clusterNodes {
+		nc, err := nats.Connect(url(i % clusterNodes))
+		if err != nil {
+			closeAll(conns)
+			return nil, fmt.Errorf("connect: %w", err)
+		}
+		conns = append(conns, nc)
+	}
+	return conns, nil
+}
+
+// pairsOf measures pairs of acquire and release, each worker with a lock of its own, two thirds of which another node has.
+func (c *contest) pairsOf(ctx context.Context, d *daemons, workers int) error {
+	conns, err := connectEach(d.url)
+	if err != nil {
+		return err
+	}
+	defer closeAll(conns)
+	primaries, err := d.primaries(conns[0])
+	if err != nil {
+		return err
+	}
+	for _, kind := range []string{kindProtocol, kindSimple} {
+		l := &locks{buckets: uint32(len(primaries)), simple: kind == kindSimple}
+		r, err := work(ctx, workers, func(w int) error { return l.pair(conns[w%len(conns)], w) })
+		if err != nil {
+			return fmt.Errorf("%s: %w", kind, err)
+		}
+		c.samples.add(rateOf(d.label+": "+kind, workers), r.rate())
+	}
+	return d.withClients(ctx, func(clients []*client.Client) error {
+		r, err := work(ctx, workers, func(w int) error {
+			m := clients[w%len(clients)].Mutex("bench/" + strconv.Itoa(w))
+			if _, err := m.Lock(ctx); err != nil {
+				return err
+			}
+			return m.Unlock(ctx)
+		})
+		c.samples.add(rateOf(d.label+": "+kindClient, workers), r.rate())
+		return err
+	})
+}
+
+// withClients lends Go clients at all nodes in turn.
+func (d *daemons) withClients(ctx context.Context, do func(clients []*client.Client) error) (err error) {
+	var clients []*client.Client
+	defer func() {
+		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+		defer cancel()
+		for _, c := range clients {
+			err = errors.Join(err, c.Close(closing))
+		}
+	}()
+	for i := range perNode * clusterNodes {
+		c, err := client.Connect(ctx, d.url(i%clusterNodes))
+		if err != nil {
+			return err
+		}
+		clients = append(clients, c)
+	}
+	return do(clients)
+}
+
+func (c *contest) latencyTable() table {
+	t := table{Title: "Three nodes: one request, or one lock, by one worker",
+		Columns: []string{"p50", "p99", "p50 / NATS", "p99 / NATS"}}
+	row := func(name string) {
+		t.add(name, micros(c.samples.time(name+" p50")), micros(c.samples.time(name+" p99")),
+			ratio(c.samples.over(name+" p50", rawRow(1)+" p50")), ratio(c.samples.over(name+" p99", rawRow(1)+" p99")))
+	}
+	row(rawRow(0))
+	row(rawRow(1))
+	for _, d := range c.clusters {
+		for _, kind := range []string{kindProtocol, kindClient, kindSimple} {
+			row(d.row(kind, 0))
+			row(d.row(kind, 1))
+		}
+	}
+	t.note("Medians of %d rounds in which all take turns. / NATS: the plain request to another node in the same round.",
+		roundsOr(clusterRounds))
+	t.note("Goal: p50 at most 1.1, p99 at most 1.5. The daemons' routes are encrypted, those of plain NATS are not.")
+	return t
+}
+
+func (c *contest) throughputTable() table {
+	t := table{Title: "Three nodes: pairs a second, workers spread over all nodes",
+		Columns: []string{"64 workers", "256 workers", "64 / NATS", "256 / NATS"}}
+	row := func(name string) {
+		a, b := rateOf(name, 64), rateOf(name, 256)
+		t.add(name, rate(c.samples.median(a)), rate(c.samples.median(b)),
+			ratio(c.samples.over(a, rateOf(rawRow(1), 64))), ratio(c.samples.over(b, rateOf(rawRow(1), 256))))
+	}
+	row(rawRow(1))
+	row(rawSpread)
+	for _, d := range c.clusters {
+		for _, kind := range []string{kindProtocol, kindClient, kindSimple} {
+			row(d.label + ": " + kind)
+		}
+	}
+	t.note("Each worker has a lock of its own; all share %d connections. Goal: 1.0, locks.acquire 0.5.", perNode*clusterNodes)
+	return t
+}

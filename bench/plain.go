@@ -1,0 +1,163 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+)
+
+// plainCommand makes this program one of three plain NATS servers with a responder in the process.
+const plainCommand = "plain-nats"
+
+const plainServing = "plain server serves"
+
+// plain is a cluster of three NATS servers that are processes of their own, without TLS. On the i-th one a responder inside
+// of the process sends back what it gets at echo.i: the yardstick of what a request and its reply cost.
+type plain struct {
+	dir     string
+	clients []string
+	servers []*child
+}
+
+func startPlain(ctx context.Context) (p *plain, err error) {
+	p = &plain{}
+	if p.dir, err = os.MkdirTemp("", "oclocks-bench"); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			p.stop()
+		}
+	}()
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find this program: %w", err)
+	}
+	const n = 3
+	addresses, err := freeAddresses(2 * n)
+	if err != nil {
+		return nil, err
+	}
+	p.clients = addresses[:n]
+	for i := range n {
+		cmd := exec.Command(self, plainCommand, strconv.Itoa(i), addresses[i], addresses[n+i], strings.Join(addresses[n:], ","))
+		c, err := spawn(cmd, filepath.Join(p.dir, fmt.Sprint(i, ".log")), plainServing)
+		if err != nil {
+			return nil, fmt.Errorf("start a plain NATS server: %w", err)
+		}
+		p.servers = append(p.servers, c)
+	}
+	for _, c := range p.servers {
+		if err := c.serving(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return p, p.reach(ctx)
+}
+
+// reach waits until each responder is reached from each server.
+func (p *plain) reach(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for i := range p.clients {
+		nc, err := nats.Connect(p.url(i))
+		if err != nil {
+			return fmt.Errorf("connect to a plain NATS server: %w", err)
+		}
+		defer nc.Close()
+		for k := range p.clients {
+			for {
+				_, err := nc.RequestWithContext(ctx, echoSubject(k), nil)
+				if err == nil {
+					break
+				}
+				if !errors.Is(err, nats.ErrNoResponders) {
+					return fmt.Errorf("reach a responder: %w", err)
+				}
+				time.Sleep(lookPause)
+			}
+		}
+	}
+	return nil
+}
+
+func (p *plain) url(i int) string { return "nats://" + p.clients[i] }
+
+func (p *plain) stop() {
+	for _, c := range p.servers {
+		c.kill()
+	}
+	os.RemoveAll(p.dir) // it is in the temporary directory
+}
+
+func echoSubject(i int) string { return "echo." + strconv.Itoa(i) }
+
+// echoed is one request to the responder of a server.
+func echoed(nc *nats.Conn, i int) error {
+	if _, err := nc.Request(echoSubject(i), []byte(acquireText), patience); err != nil {
+		return fmt.Errorf("echo: %w", err)
+	}
+	return nil
+}
+
+// servePlain is the process of one plain server: number, client address, route address, all route addresses.
+func servePlain(args []string) error {
+	if len(args) != 4 {
+		return errors.New("expected a number, two addresses and a list")
+	}
+	number, err := strconv.Atoi(args[0])
+	if err != nil {
+		return err
+	}
+	client, err := net.ResolveTCPAddr("tcp", args[1])
+	if err != nil {
+		return err
+	}
+	route, err := net.ResolveTCPAddr("tcp", args[2])
+	if err != nil {
+		return err
+	}
+	opts := &server.Options{ServerName: "plain-" + args[0], Host: "127.0.0.1", Port: client.Port, NoLog: true,
+		Cluster: server.ClusterOpts{Name: "plain", Host: "127.0.0.1", Port: route.Port}}
+	for other := range strings.SplitSeq(args[3], ",") {
+		if other != args[2] {
+			opts.Routes = append(opts.Routes, &url.URL{Scheme: "nats", Host: other})
+		}
+	}
+	s, err := server.NewServer(opts)
+	if err != nil {
+		return fmt.Errorf("make a plain NATS server: %w", err)
+	}
+	s.Start()
+	if !s.ReadyForConnections(patience) {
+		return fmt.Errorf("the plain NATS server is not ready after %v", patience)
+	}
+	nc, err := nats.Connect("", nats.InProcessServer(s))
+	if err != nil {
+		return fmt.Errorf("connect to the plain NATS server: %w", err)
+	}
+	if _, err := nc.Subscribe(echoSubject(number), func(m *nats.Msg) {
+		if err := m.Respond(m.Data); err != nil {
+			nc.Close() // the requests fail then
+		}
+	}); err != nil {
+		return err
+	}
+	if err := nc.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintln(os.Stderr, plainServing)
+	s.WaitForShutdown()
+	return nil
+}

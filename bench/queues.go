@@ -1,0 +1,115 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/opencluster/oclocks/client"
+)
+
+const (
+	rivals  = 10   // workers on one lock
+	drained = 1000 // waiters
+)
+
+// queues measures one lock that many want.
+func (c *contest) queues(ctx context.Context) error {
+	for _, d := range c.clusters {
+		err := d.withClients(ctx, func(clients []*client.Client) error {
+			if err := c.handOvers(ctx, d, clients); err != nil {
+				return err
+			}
+			return c.drain(ctx, d, clients)
+		})
+		if err != nil {
+			return fmt.Errorf("%s: %w", d.label, err)
+		}
+	}
+	return nil
+}
+
+// handOvers counts how often a lock goes from worker to worker, and how evenly.
+func (c *contest) handOvers(ctx context.Context, d *daemons, clients []*client.Client) error {
+	var served [rivals]int // each by its worker
+	r, err := work(ctx, rivals, func(w int) error {
+		m := clients[w%len(clients)].Mutex("bench/one-for-all")
+		if _, err := m.Lock(ctx); err != nil {
+			return err
+		}
+		served[w]++
+		return m.Unlock(ctx)
+	})
+	c.samples.add(d.label+" hand-overs", r.rate())
+	c.samples.add(d.label+" fairness", float64(slices.Max(served[:]))/float64(max(1, slices.Min(served[:]))))
+	return err
+}
+
+// drain measures how long it takes until the last of many waiters has had the lock, from the release of its holder on.
+func (c *contest) drain(ctx context.Context, d *daemons, clients []*client.Client) error {
+	const name = "bench/drained"
+	claim, err := clients[0].Mutex(name).Lock(ctx)
+	if err != nil {
+		return err
+	}
+	var (
+		group  sync.WaitGroup
+		failed atomic.Pointer[error]
+	)
+	for i := range drained {
+		group.Go(func() {
+			m := clients[i%len(clients)].Mutex(name)
+			if _, err := m.Lock(ctx); err != nil {
+				failed.Store(&err)
+				return
+			}
+			if err := m.Unlock(ctx); err != nil {
+				failed.Store(&err)
+			}
+		})
+	}
+	if err := waitersAt(ctx, clients[0], name, drained); err != nil {
+		return err
+	}
+	begin := time.Now()
+	if err := claim.Release(ctx); err != nil {
+		return err
+	}
+	group.Wait()
+	c.samples.addTime(d.label+" drain", time.Since(begin))
+	if err := failed.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// waitersAt returns when that many wait for a lock.
+func waitersAt(ctx context.Context, c *client.Client, name string, n int) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for ctx.Err() == nil {
+		record, err := c.Query(ctx, name)
+		if err != nil {
+			return err
+		}
+		if record.Waiting == n {
+			return nil
+		}
+		time.Sleep(lookPause)
+	}
+	return fmt.Errorf("%d do not wait for %s: %w", n, name, ctx.Err())
+}
+
+func (c *contest) queueTable() table {
+	t := table{Title: "Three nodes: one lock that many want, Go client",
+		Columns: []string{"hand-overs, 10 workers", "most / least served", "1,000 waiters drained"}}
+	for _, d := range c.clusters {
+		t.add(d.label, rate(c.samples.median(d.label+" hand-overs")), ratio(c.samples.median(d.label+" fairness")),
+			millis(c.samples.time(d.label+" drain")))
+	}
+	t.note("Goal: 6,000 a second, 1.05, 300 ms.")
+	return t
+}
