@@ -292,3 +292,29 @@ func TestTheWayIsLearnt(t *testing.T) {
 		t.Errorf("%v, %v", v, c.check.wrong)
 	}
 }
+
+// A view that was asked for and got lost on its way is asked for again, until it is known what became of it.
+func TestALostQuestionIsAskedAgain(t *testing.T) {
+	c := newCluster(Config{Bucket: 7, Limits: small}, 3)
+	c.plane.commit(View{Epoch: 1, Chain: []Member{one, two, three}, InSync: 2})
+	c.settle(20)
+	p := c.node(1)
+	p.r.Away(3, true)
+	for i := range 3 {
+		out := c.ready(p, false)
+		if out.Propose == nil || len(out.Propose.Chain) != 2 {
+			t.Fatalf("question %d: %v", i, out.Propose)
+		}
+		at := p.r.Next(c.now)
+		if at != c.now+small.Resend {
+			t.Fatalf("it asks again in %d ms", (at-c.now)/1e6)
+		}
+		c.now = at
+		p.r.Tick(c.now)
+	}
+	p.r.Refused(2)
+	p.r.Away(3, false)
+	if out := c.ready(p, false); out.Propose != nil {
+		t.Errorf("there is nothing to ask for: %v", out.Propose)
+	}
+}
