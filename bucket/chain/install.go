@@ -16,6 +16,7 @@ func (r *Replica) Install(v View) error {
 	goesOn := r.lead != nil && r.view.Epoch > r.state.Sealed && v.Epoch == r.view.Epoch+1 && v.Primary() == r.state.Self
 	r.view, r.place = v.Clone(), v.Place(r.state.Self)
 	r.proposal, r.replan = nil, true
+	r.out.Propose = nil
 	r.shown = !unknown
 	r.wanted = r.wanted || r.place >= 0 && !r.leaving
 	if unknown {

@@ -57,6 +57,7 @@ func (r *Replica) ask() {
 func (r *Replica) Refused(epoch uint64) {
 	if r.proposal != nil && r.proposal.Epoch == epoch {
 		r.proposal, r.replan, r.dirty = nil, true, true
+		r.out.Propose = nil // it must not go out once more now that an answer needs only the old set
 	}
 }
 

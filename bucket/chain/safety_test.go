@@ -312,9 +312,10 @@ func TestALostQuestionIsAskedAgain(t *testing.T) {
 		c.now = at
 		p.r.Tick(c.now)
 	}
+	// The question that Tick has just prepared must not go out after it was refused: an answer needs only the old set now.
 	p.r.Refused(2)
 	p.r.Away(3, false)
 	if out := c.ready(p, false); out.Propose != nil {
-		t.Errorf("there is nothing to ask for: %v", out.Propose)
+		t.Errorf("there is nothing to ask for: %v\n%s", out.Propose, c)
 	}
 }
