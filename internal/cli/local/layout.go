@@ -139,10 +139,12 @@ func prepare(nodes []*node) (before bool, err error) {
 				return false, fmt.Errorf("node %s: %w", n.name, err)
 			}
 		}
-		others := maps.Clone(routes)
-		delete(others, n.id)
-		if err := conf.SaveRoutes(n.data, others); err != nil {
-			return false, err
+		if before || n.index > 1 { // who knows of others founds nothing
+			others := maps.Clone(routes)
+			delete(others, n.id)
+			if err := conf.SaveRoutes(n.data, others); err != nil {
+				return false, err
+			}
 		}
 		if err := configure(n, nodes); err != nil {
 			return false, err
