@@ -55,10 +55,17 @@ func (r *Replica) ask() {
 // that no copy of the question is on its way any more. A primary that has sealed itself for a hand-over stays sealed: the
 // control plane owes the next view.
 func (r *Replica) Refused(epoch uint64) {
-	if r.proposal != nil && r.proposal.Epoch == epoch {
-		r.proposal, r.replan, r.dirty = nil, true, true
-		r.out.Propose = nil // it must not go out once more now that an answer needs only the old set
+	if r.proposal == nil || r.proposal.Epoch != epoch {
+		return
 	}
+	r.proposal, r.dirty = nil, true
+	r.out.Propose = nil // it must not go out once more now that an answer needs only the old set
+	if r.lead == nil {
+		r.replan = true
+		return
+	}
+	// The same may be wished again, and be refused again: not at once.
+	r.lead.owed, r.plannedAt = true, r.now+r.lim.Drop/4
 }
 
 // safe says whether every change that may have been answered is where an in-sync set must have it: with as many members

@@ -298,7 +298,7 @@ func TestALostQuestionIsAskedAgain(t *testing.T) {
 	c := newCluster(Config{Bucket: 7, Limits: small}, 3)
 	c.plane.commit(View{Epoch: 1, Chain: []Member{one, two, three}, InSync: 2})
 	c.settle(20)
-	p := c.node(1)
+	p, asked := c.node(1), int64(0)
 	p.r.Away(3, true)
 	for i := range 3 {
 		out := c.ready(p, false)
@@ -313,6 +313,24 @@ func TestALostQuestionIsAskedAgain(t *testing.T) {
 		p.r.Tick(c.now)
 	}
 	// The question that Tick has just prepared must not go out after it was refused: an answer needs only the old set now.
+	// Nor is the same asked at once again.
+	p.r.Refused(2)
+	for {
+		if out := c.ready(p, false); out.Propose != nil {
+			break
+		}
+		at := p.r.Next(c.now)
+		if at == Never {
+			t.Fatal("it gives up")
+		}
+		c.grant(p)
+		asked += at - c.now
+		c.now = at
+		p.r.Tick(c.now)
+	}
+	if asked < small.Drop/4 {
+		t.Errorf("it asks again %d ms after it was refused", asked/1e6)
+	}
 	p.r.Refused(2)
 	p.r.Away(3, false)
 	if out := c.ready(p, false); out.Propose != nil {
