@@ -44,9 +44,12 @@ func (c copies) Install(views []shared.BucketView) {
 func (c copies) Applied(change uint64, state *shared.State) {
 	d := c.d
 	old := d.state.Swap(state)
-	d.count.Store(int64(len(state.Views)))
+	grown := d.count.Swap(int64(len(state.Views))) < int64(len(state.Views))
 	d.tell(func(s *shard) {
 		s.change = change
+		if grown {
+			s.all(func(*cell) {}) // the primaries split their tables in this batch
+		}
 		for _, c := range s.cells {
 			c.Chain().Applied(change)
 			s.next[c.at] = min(s.next[c.at], c.due(s.now.Boot))
