@@ -60,7 +60,7 @@ func New(cfg Config, start Start) (*Bucket, error) {
 		return nil, fmt.Errorf("bucket %d: %w", cfg.Chain.Bucket, err)
 	}
 	b.state.Self = b.chain.Self()
-	if b.table == nil {
+	if b.table == nil || b.table.Born() == 0 { // a replay cannot know for how many buckets an empty table is
 		b.table = bucket.New(cfg.Table)
 	}
 	b.settle()
