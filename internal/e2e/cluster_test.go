@@ -189,18 +189,27 @@ func (c *cluster) urls(i int) string {
 	return strings.Join(all, ",")
 }
 
-// info asks the i-th node what it says to clients.
+// info asks, from the i-th node, what clients are told.
 func (c *cluster) info(i int) *subjects.Info {
 	c.t.Helper()
-	info, err := c.tryInfo(c.plain(i))
-	if err != nil {
-		c.t.Fatalf("info of node %d: %v", i+1, err)
+	nc := c.plain(i)
+	defer nc.Close()
+	for deadline := time.Now().Add(patience); ; {
+		info, err := c.tryInfo(nc)
+		if err == nil {
+			return info
+		}
+		if time.Now().After(deadline) {
+			c.t.Fatalf("info of node %d: %v", i+1, err)
+		}
 	}
-	return info
 }
 
+// askTime is how long one answer is waited for. Any node takes such a request, also one that stands still.
+const askTime = 500 * time.Millisecond
+
 func (c *cluster) tryInfo(nc *nats.Conn) (*subjects.Info, error) {
-	msg, err := nc.Request("locks.info.anyone", nil, patience)
+	msg, err := nc.Request("locks.info.anyone", nil, askTime)
 	if err != nil {
 		return nil, err
 	}
@@ -208,11 +217,11 @@ func (c *cluster) tryInfo(nc *nats.Conn) (*subjects.Info, error) {
 	return &info, info.DecodeJSON(msg.Data)
 }
 
-// look asks the i-th node what the whole cluster looks like.
+// look asks, from the i-th node, what the whole cluster looks like.
 func (c *cluster) look(i int) (*subjects.Cluster, error) {
 	nc := c.plain(i)
 	defer nc.Close()
-	msg, err := nc.Request("locks.cluster.anyone", nil, patience)
+	msg, err := nc.Request("locks.cluster.anyone", nil, 2*askTime)
 	if err != nil {
 		return nil, err
 	}
@@ -222,7 +231,7 @@ func (c *cluster) look(i int) (*subjects.Cluster, error) {
 
 // lookAt asks about one bucket.
 func (c *cluster) lookAt(nc *nats.Conn, bucket uint32) (*subjects.Cluster, error) {
-	msg, err := nc.Request("locks.cluster.anyone", fmt.Appendf(nil, `{"buckets":"%d"}`, bucket), patience)
+	msg, err := nc.Request("locks.cluster.anyone", fmt.Appendf(nil, `{"buckets":"%d"}`, bucket), 2*askTime)
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package e2e
 import (
 	"encoding/binary"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -119,28 +120,43 @@ func (c *cluster) until(nc *nats.Conn, what string, wanted []int, ok func(map[in
 	}
 }
 
-// whole waits until all wanted nodes have the same copies of all buckets, none is behind, and each bucket has all of them in its
-// chain.
+// whole waits until all wanted nodes have the same copies of all buckets, none is behind, and each bucket has all of them in
+// its chain.
 func (c *cluster) whole(nc *nats.Conn, wanted ...int) {
 	c.t.Helper()
-	c.until(nc, "all copies are equal", wanted, func(all map[int]*inner) bool { return equal(all, wanted) })
+	for deadline := time.Now().Add(3 * patience); ; {
+		why := unequal(c.inners(nc, wanted...), wanted)
+		if why == "" {
+			return
+		}
+		if time.Now().After(deadline) {
+			c.t.Fatalf("not all copies are equal after %s: %s", 3*patience, why)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
 }
 
-func equal(all map[int]*inner, wanted []int) bool {
+// unequal says which bucket is not as it should be, "" if there is none.
+func unequal(all map[int]*inner, wanted []int) string {
+	for _, i := range wanted {
+		if all[i] == nil || len(all[i].copies) == 0 {
+			return fmt.Sprintf("node %d says nothing", i+1)
+		}
+	}
 	first := all[wanted[0]].copies
 	for b := range first {
 		for _, i := range wanted {
 			if len(all[i].copies) != len(first) {
-				return false
+				return fmt.Sprintf("node %d has %d buckets", i+1, len(all[i].copies))
 			}
 			x := &all[i].copies[b]
-			same := x.Epoch == first[b].Epoch && x.Seq == first[b].Seq && x.Hash == first[b].Hash && len(x.Chain) == len(wanted)
-			if !same || x.Stopped != "" || x.Recovery {
-				return false
+			same := x.Epoch == first[b].Epoch && x.Seq == first[b].Seq && x.Hash == first[b].Hash
+			if !same || len(x.Chain) != len(wanted) || x.Stopped != "" || x.Recovery {
+				return fmt.Sprintf("node %d has %+v, node %d has %+v", wanted[0]+1, first[b], i+1, *x)
 			}
 		}
 	}
-	return len(first) > 0
+	return ""
 }
 
 // bucketOf is a name's bucket.
