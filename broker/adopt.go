@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/opencluster/oclocks/broker/control"
+	"github.com/opencluster/oclocks/conf"
 	"github.com/opencluster/oclocks/conf/shared"
 )
 
@@ -78,6 +79,11 @@ func (d *Daemon) applyZones(ctx context.Context, state *shared.State) error {
 	if d.settings.Clustered() {
 		if err := d.nats.SetRoutes(routes); err != nil {
 			return fmt.Errorf("look for the other nodes: %w", err)
+		}
+	}
+	if d.settings.Clustered() && d.settings.Data != "" {
+		if err := conf.SaveZones(d.settings.Data, state.Zones); err != nil {
+			return err
 		}
 	}
 	d.zonesAt = state

@@ -73,8 +73,13 @@ func (d *Daemon) startServer(ctx context.Context) error {
 			}
 		}
 		// Who may come in is in the shared configuration, which this node has not heard of yet; and what comes in reaches the
-		// other nodes.
+		// other nodes. What it knew last has to do until then: clients that it turned away would not come back.
 		cfg.Zones = nil
+		if d.settings.Data != "" {
+			if cfg.Zones, err = conf.SavedZones(d.settings.Data); err != nil {
+				return err
+			}
+		}
 		cfg.Cluster = &natsd.Cluster{
 			Name: d.identity.Authority().Cluster(), Listen: d.settings.ClusterListen, Advertise: d.settings.ClusterAdvertise,
 			Join: d.settings.Join, Identity: d.identity, Data: d.settings.Data,
@@ -151,11 +156,19 @@ func (d *Daemon) register(ctx context.Context, past past) (state *shared.State, 
 			return nil, err
 		}
 	}
-	if d.control, err = control.Start(ctx, cfg); err != nil {
-		return nil, fmt.Errorf("start the control plane: %w", err)
-	}
-	if d.number, d.life, state, err = d.control.WaitRegistered(ctx); err != nil {
-		return nil, fmt.Errorf("join the cluster: %w", err)
+	for again := false; ; again = true {
+		if d.control, err = control.Start(ctx, cfg); err != nil {
+			return nil, fmt.Errorf("start the control plane: %w", err)
+		}
+		if d.number, d.life, state, err = d.control.WaitRegistered(ctx); err == nil {
+			break
+		}
+		if again || !errors.Is(err, control.ErrOldDisk) {
+			return nil, fmt.Errorf("join the cluster: %w", err)
+		}
+		d.log.Warn("this node begins anew", "reason", err)
+		d.control.Close() // and its control store is thrown away
+		d.control = nil
 	}
 	d.state.Store(state)
 	return state, nil
