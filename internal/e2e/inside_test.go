@@ -16,6 +16,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/opencluster/oclocks/broker"
+	"github.com/opencluster/oclocks/broker/admin"
 	"github.com/opencluster/oclocks/broker/control"
 	"github.com/opencluster/oclocks/bucket/chain"
 	"github.com/opencluster/oclocks/conf"
@@ -63,6 +64,17 @@ func (c *cluster) inside(i int) *nats.Conn {
 	}
 	c.t.Cleanup(nc.Close)
 	return nc
+}
+
+// admin is an operator at the i-th node.
+func (c *cluster) admin(i int) *admin.Client {
+	c.t.Helper()
+	client, err := admin.Dial(c.nodes[i].dir, "")
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.t.Cleanup(client.Close)
+	return client
 }
 
 // inner is what one node says of itself and of its copies.
