@@ -23,6 +23,7 @@ type cell struct {
 	at      int                     // in the shard's cells
 	usage   map[string]bucket.Usage // by zone, as counted
 	touched bool                    // had an input in this batch
+	later   bool                    // it could not be split in this batch
 	parked  []*task                 // requests that came while nobody could answer for the bucket, in order
 	until   int64                   // when the oldest of them is given up, boot time in nanoseconds
 }
@@ -129,6 +130,9 @@ func (s *shard) unpark(c *cell) {
 // due is when the cell wants to be touched without an input.
 func (c *cell) due(now int64) int64 {
 	next := c.Next(now)
+	if c.later {
+		next = now
+	}
 	if len(c.parked) == 0 {
 		return next
 	}

@@ -104,10 +104,14 @@ func (s *shard) batch(tasks []*task) {
 	for _, t := range tasks {
 		s.step(t)
 	}
+	grown := false
 	for i := 0; i < len(s.touched); i++ {
 		c := s.touched[i]
 		s.unpark(c)
-		c.Grow(s.now, uint32(s.d.buckets()))
+		c.later = grown // splitting is much work, so one after the other
+		if !grown {
+			grown = c.Grow(s.now, uint32(s.d.buckets()))
+		}
 		c.Round(s.now, &s.out)
 		if err := c.Err(); err != nil {
 			s.d.fail(err)

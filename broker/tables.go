@@ -184,9 +184,13 @@ const imagePause = 200 * time.Millisecond
 func (d *Daemon) writeImage(number uint32) bool {
 	written := make(chan bool, 1)
 	s := d.shardOf(number)
-	d.tellCell(number, func(s *shard, c *cell) {
-		c.Image(s.now.Boot, func(lost bool) { written <- !lost })
-	})
+	s.queue.put(&task{kind: taskCall, call: func(s *shard) {
+		if c := s.cell(number); c != nil {
+			s.touch(c).Image(s.now.Boot, func(lost bool) { written <- !lost })
+		} else {
+			written <- true // it has not begun here, so the journal has nothing of it
+		}
+	}})
 	select {
 	case ok := <-written:
 		return ok

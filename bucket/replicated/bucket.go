@@ -2,7 +2,6 @@ package replicated
 
 import (
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/opencluster/oclocks/bucket"
@@ -11,8 +10,6 @@ import (
 )
 
 const (
-	never = math.MaxInt64
-
 	// tickLimit is how many timers of the table are carried out in one Tick at the most.
 	tickLimit = 1024
 )
@@ -44,8 +41,13 @@ type Bucket struct {
 	asked  chain.View // of the control plane, the last time
 	limit  int64      // of the recovery, as the table knows it; 0: there is none
 
-	half    Half   // given away by a change that is not confirmed yet
-	level   uint32 // of how many buckets there are, all that this one was split into have begun
+	half     Half   // given away by a change that is not confirmed yet
+	level    uint32 // of how many buckets there are, all that this one was split into have begun
+	known    uint32 // how many there are, told by Grow to a copy that has nothing
+	giving   int    // halves that were given out and are not known to be in the journal
+	unstored bool   // the journal has nothing of this bucket, though it began with something
+	stored   any    // the mark that tells when it has
+
 	waiting queue
 	recent  recent
 	out     bucket.Output
@@ -68,10 +70,7 @@ func New(cfg Config, start Start) (*Bucket, error) {
 	if b.half.Table != nil {
 		b.level = b.half.Table.Buckets() / 2
 	}
-	if start.Unstored {
-		b.Image(0, func(bool) {})
-		b.image.until = never
-	}
+	b.unstored, b.stored = start.Unstored, start.Stored
 	return b, nil
 }
 
@@ -196,6 +195,9 @@ func (b *Bucket) Next(now int64) int64 {
 	}
 	if b.image.mark != nil {
 		next = min(next, b.image.until)
+	}
+	if b.unstored {
+		return now
 	}
 	return next
 }

@@ -1,6 +1,8 @@
 package replicated
 
 import (
+	"fmt"
+
 	"github.com/opencluster/oclocks/bucket"
 )
 
@@ -27,7 +29,7 @@ func (b *Bucket) split(seq uint64, other *bucket.Table) {
 // fork begins the buckets that this one was split into. One that has the change begins with its half, once that is
 // confirmed. One whose table came from a neighbour after the split has nothing for the others.
 func (b *Bucket) fork(out *Output) {
-	now := b.table.Buckets()
+	now := max(b.table.Buckets(), b.known)
 	if b.half.Table != nil {
 		if b.half.Seq > b.sure {
 			return
@@ -37,6 +39,7 @@ func (b *Bucket) fork(out *Output) {
 		start, err := b.chain.Fork(number, b.half.Seq)
 		if err == nil {
 			f.Start = Start{Chain: start, Table: b.half.Table, Unstored: true}
+			b.giving++
 		}
 		out.Forks = append(out.Forks, f)
 		b.level = max(b.level, b.half.Table.Buckets())
@@ -47,10 +50,43 @@ func (b *Bucket) fork(out *Output) {
 	}
 }
 
-// Grow doubles the number of buckets, as far as this one is concerned, if the table does not know of so many. What this
-// copy cannot do now its next primary does.
-func (b *Bucket) Grow(now bucket.Now, buckets uint32) {
-	if has := b.table.Buckets(); has > 0 && has < buckets && b.half.Table == nil && b.Turned() == Taken {
-		b.step(now, &bucket.Input{Kind: bucket.Split, Buckets: 2 * has}, nil)
+// Begun tells that the journal has what a bucket began with that was split off here, or that this is not needed because the
+// bucket is there already. Until then no record of this bucket makes the change unnecessary that split it.
+func (b *Bucket) Begun() { b.giving-- }
+
+// begin gives the record of what this bucket began with. It is the first one: without it the others would make a restart
+// believe that there is nothing to come from the bucket that was split.
+func (b *Bucket) begin(out *Output) {
+	b.unstored = false
+	base, after, ok := b.chain.After(b.table.Seq())
+	if !ok {
+		b.fail(fmt.Errorf("the history does not have change %d, with which it begins", b.table.Seq()))
+		return
 	}
+	b.record(out, b.whole(out.begin(), base, base.Seq, b.table.AppendSnapshot(nil), after))
+	out.Records[len(out.Records)-1].Whole = true
+	if b.stored != nil {
+		out.Marks = append(out.Marks, Released{Mark: b.stored})
+	}
+}
+
+// Grow doubles the number of buckets, as far as this one is concerned, if the table does not know of so many, and says
+// whether it did, which takes a while for a large table. What this copy cannot do now its next primary does. In a recovery
+// nothing is split: the other bucket's chain would not know that something may be missing.
+func (b *Bucket) Grow(now bucket.Now, buckets uint32) bool {
+	has := b.table.Buckets()
+	if max(has, b.known) >= buckets || b.half.Table != nil {
+		return false
+	}
+	if b.table.Born() == 0 {
+		if view := b.chain.View(); view.Epoch > 0 && view.Place(b.chain.Self()) < 0 {
+			b.known = buckets // nothing comes that could be split: the others can begin
+		}
+		return false
+	}
+	if b.limit != 0 || b.Turned() != Taken {
+		return false
+	}
+	b.step(now, &bucket.Input{Kind: bucket.Split, Buckets: 2 * has}, nil)
+	return true
 }

@@ -17,18 +17,20 @@ type imageWish struct {
 func (b *Bucket) Image(now int64, mark any) { b.image = imageWish{mark: mark, until: now + imageHold} }
 
 // takeImage gives the record once the table is confirmed as a whole: a copy that starts from it believes so. A primary
-// under load has never everything confirmed, so it takes a breath.
+// under load has never everything confirmed, so it takes a breath. Nor is it given while the only record of a half that was
+// given to another bucket may be among those that it makes unnecessary.
 func (b *Bucket) takeImage(now int64, out *Output) {
 	if b.image.mark == nil {
 		return
 	}
 	status := b.chain.Status()
-	if status.Delivered > status.Confirmed && now < b.image.until {
+	ready := status.Delivered <= status.Confirmed && b.half.Table == nil && b.giving == 0
+	if !ready && now < b.image.until {
 		b.image.holding = b.acting
 		return
 	}
 	done := Released{Mark: b.image.mark, Lost: true}
-	if base, after, ok := b.chain.After(status.Delivered); ok && status.Delivered <= status.Confirmed {
+	if base, after, ok := b.chain.After(status.Delivered); ok && ready {
 		b.record(out, b.whole(out.begin(), base, status.Confirmed, b.table.AppendSnapshot(nil), after))
 		out.Records[len(out.Records)-1].Whole = true
 		done.Lost = false

@@ -15,7 +15,8 @@ type Start struct {
 	Number uint64        // of the last record
 
 	Half     Half // of a split that happened, if the other bucket may not have begun
-	Unstored bool // the journal has nothing of all this
+	Unstored bool // the journal has nothing of all this: the first Round gives it as a record
+	Stored   any  // the mark that comes back with that record; nil: none
 }
 
 // keepReplayed is how many confirmed changes a replay leaves in memory for a neighbour that was away for a moment.

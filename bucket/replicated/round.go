@@ -13,6 +13,9 @@ func (b *Bucket) Round(now bucket.Now, out *Output) {
 	if b.err != nil {
 		return
 	}
+	if b.unstored {
+		b.begin(out)
+	}
 	r := b.chain.Ready(now.Boot)
 	b.store(&r, out)
 	out.Messages = append(out.Messages, r.Messages...)
@@ -31,12 +34,12 @@ func (b *Bucket) Round(now bucket.Now, out *Output) {
 	if r.NeedSnapshot {
 		b.give()
 	}
+	b.fork(out)
 	b.takeImage(now.Boot, out)
 	for _, zone := range b.waiting.touched {
 		out.Touched = append(out.Touched, Touched{b.Number(), zone})
 	}
 	b.waiting.touched = b.waiting.touched[:0]
-	b.fork(out)
 	b.tellTurn(out)
 	b.ask(&r, out)
 }

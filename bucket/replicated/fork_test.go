@@ -1,0 +1,165 @@
+package replicated
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/opencluster/oclocks/bucket/chain"
+	"github.com/opencluster/oclocks/subjects"
+)
+
+// alone is a world of one node whose bucket 3 of 8 has some locks, of which some will belong to bucket 11.
+func alone(t *testing.T) (*world, *host) {
+	t.Helper()
+	w := newWorld(t, 1)
+	h := w.nodes[0]
+	w.pass(0, func(*host) bool { return true })
+	w.round(h)
+	for i, n := 0, 0; n < 20; i++ {
+		if name := fmt.Sprint("n", i); subjects.BucketOf(name, 8) == 3 {
+			w.acquire(name, name, 0)
+			n++
+		}
+	}
+	w.round(h)
+	w.round(h)
+	return w, h
+}
+
+// split has the node split its bucket, and gives what the other one begins with.
+func split(t *testing.T, w *world, h *host) Fork {
+	t.Helper()
+	h.b.Tick(w.clock())
+	if !h.b.Grow(w.clock(), 16) {
+		t.Fatal("the bucket is not split")
+	}
+	w.round(h)
+	if len(h.out.Forks) != 1 || h.out.Forks[0].Bucket != 11 || !h.out.Forks[0].Start.Unstored {
+		t.Fatalf("%+v", h.out.Forks)
+	}
+	return h.out.Forks[0]
+}
+
+func half(t *testing.T, w *world, h *host, start Start) *Bucket {
+	t.Helper()
+	cfg := w.config(h)
+	cfg.Table.Bucket, cfg.Table.Buckets, cfg.Chain.Bucket = 11, 16, 11
+	b, err := New(cfg, start)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// However much of a half's first records has come to the journal, a restart knows whether it has the half.
+func TestAHalfIsRecordedBeforeAnythingElse(t *testing.T) {
+	w, h := alone(t)
+	start := split(t, w, h).Start
+	start.Stored = "stored"
+	b := half(t, w, h, start)
+	if next := b.Next(w.now); next > w.now {
+		t.Fatalf("it is due at %d, now is %d", next, w.now)
+	}
+	if err := b.Chain().Install(chain.View{Epoch: 2, Chain: w.view.Chain, InSync: 1}); err != nil {
+		t.Fatal(err)
+	}
+	var out Output
+	b.Tick(w.clock())
+	b.Round(w.clock(), &out)
+	if len(out.Records) != 2 || !out.Records[0].Whole || len(out.Marks) != 1 || out.Marks[0].Mark != "stored" {
+		t.Fatalf("%d records, the first whole: %v, marks %v", len(out.Records), out.Records[0].Whole, out.Marks)
+	}
+	again := restarted(t, b.cfg, out.Records)
+	if got, want := again.Table().Describe(), start.Table.Describe(); got != want || start.Table.Totals().Holds == 0 {
+		t.Fatalf("after a restart\n%s\nbefore\n%s", got, want)
+	}
+}
+
+// The change that split a bucket is all that the journal has of the half until that has begun: no image goes before.
+func TestImageWaitsForTheHalf(t *testing.T) {
+	w, h := alone(t)
+	h.b.Image(w.now, "image")
+	fork := split(t, w, h)
+	for range 3 {
+		w.round(h)
+		if len(h.out.Marks) != 0 || h.b.Turned() != Later {
+			t.Fatalf("marks %v, turned %d", h.out.Marks, h.b.Turned())
+		}
+	}
+	replay := restarted(t, w.config(h), h.records)
+	if replay.half.Table == nil || replay.half.Table.Describe() != fork.Start.Table.Describe() {
+		t.Fatal("after a restart the half is gone")
+	}
+	h.b.Begun()
+	w.round(h)
+	if len(h.out.Marks) != 1 || h.out.Marks[0].Lost || len(h.records) != 1 || h.b.Turned() != Taken {
+		t.Fatalf("marks %v, %d records, turned %d", h.out.Marks, len(h.records), h.b.Turned())
+	}
+	if replay = restarted(t, w.config(h), h.records); replay.half.Table != nil || replay.Table().Buckets() != 16 {
+		t.Fatal("what has begun begins again")
+	}
+}
+
+// An image that is waited for too long is lost, and asked for again.
+func TestImageDoesNotWaitForEver(t *testing.T) {
+	w, h := alone(t)
+	split(t, w, h)
+	h.b.Image(w.now, "image")
+	w.pass(imageHold, func(*host) bool { return true })
+	w.round(h)
+	if len(h.out.Marks) != 1 || !h.out.Marks[0].Lost || h.b.Turned() != Taken {
+		t.Fatalf("marks %v, turned %d", h.out.Marks, h.b.Turned())
+	}
+}
+
+// While answered changes may be missing nothing is given away: the other bucket would grant at once.
+func TestNothingIsSplitInARecovery(t *testing.T) {
+	w, h := alone(t)
+	next := w.view.Clone()
+	next.Epoch++
+	next.Recovery = true
+	h.b.Chain().Seal(w.view.Epoch)
+	w.commit(next)
+	w.pass(ms, func(*host) bool { return true })
+	w.round(h)
+	w.round(h)
+	if h.b.Turned() != Taken || h.b.limit == 0 {
+		t.Fatalf("turned %d, limit %d", h.b.Turned(), h.b.limit)
+	}
+	if h.b.Grow(w.clock(), 16) {
+		t.Fatal("split in a recovery")
+	}
+	for range 40 {
+		w.pass(50*ms, func(*host) bool { return true })
+		w.round(h)
+	}
+	if h.b.limit != 0 {
+		t.Fatal("the recovery does not end")
+	}
+	split(t, w, h)
+}
+
+// A node that has no copy of a bucket has nothing to wait for when that is split: the other one begins there with nothing.
+func TestACopyThatHasNothingIsSplitAtOnce(t *testing.T) {
+	w := newWorld(t, 2)
+	h := w.nodes[1]
+	if h.b.Grow(w.clock(), 32) {
+		t.Fatal("there is nothing to split")
+	}
+	w.round(h)
+	if len(h.out.Forks) != 2 || h.out.Forks[0].Bucket != 11 || h.out.Forks[1].Bucket != 19 || h.out.Forks[0].Start.Table != nil {
+		t.Fatalf("%+v", h.out.Forks)
+	}
+	w.round(h)
+	if len(h.out.Forks) != 0 {
+		t.Fatalf("again: %+v", h.out.Forks)
+	}
+	member := w.nodes[0] // in the view: what it gets may yet be split
+	if member.b.Grow(w.clock(), 32) {
+		t.Fatal("there is nothing to split")
+	}
+	w.round(member)
+	if len(member.out.Forks) != 0 {
+		t.Fatalf("%+v", member.out.Forks)
+	}
+}
