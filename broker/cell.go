@@ -26,6 +26,7 @@ type cell struct {
 	later   bool                    // it could not be split in this batch
 	parked  []*task                 // requests that came while nobody could answer for the bucket, in order
 	until   int64                   // when the oldest of them is given up, boot time in nanoseconds
+	sync    syncSample
 }
 
 // cell is the cell of a bucket of this shard; nil if the bucket has not begun here.

@@ -51,3 +51,23 @@ func (c *closedConns) has(zone string, conn bucket.Conn) bool {
 	_, ok := c.until[closedConn{zone, conn}]
 	return ok
 }
+
+// closeAgain tells a bucket that has become this node's of the connections that were closed lately: its primary before may
+// not have lived to hear of them, and what it heard is not in the history.
+func (s *shard) closeAgain(number uint32) {
+	if len(s.closed.until) == 0 {
+		return
+	}
+	s.queue.put(&task{kind: taskCall, call: func(s *shard) {
+		c := s.cell(number)
+		if c == nil {
+			return
+		}
+		s.touch(c)
+		for k, until := range s.closed.until { // order: each ends its own sessions
+			if until > s.now.Boot {
+				c.Tell(s.now, &bucket.Input{Kind: bucket.Disconnect, Zone: k.zone, Conn: k.conn})
+			}
+		}
+	}})
+}

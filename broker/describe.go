@@ -29,8 +29,8 @@ type CopyStatus struct {
 	Waiters   int      `json:"waiters"`
 }
 
-// describe gives the copies of this node as JSON: a list of CopyStatus, in the order of the buckets.
-func (d *Daemon) describe() json.RawMessage {
+// copies asks the shards for this node's copies, by bucket; nil if one of them does not get to it in time.
+func (d *Daemon) copies() []*CopyStatus {
 	parts := make(chan []CopyStatus, len(d.shards))
 	d.tell(func(s *shard) {
 		list := make([]CopyStatus, 0, len(s.cells))
@@ -50,8 +50,17 @@ func (d *Daemon) describe() json.RawMessage {
 				}
 			}
 		case <-timeout:
-			return nil // a shard that does not get to it has other things to do
+			return nil
 		}
+	}
+	return all
+}
+
+// describe gives the copies of this node as JSON: a list of CopyStatus, by bucket.
+func (d *Daemon) describe() json.RawMessage {
+	all := d.copies()
+	if all == nil {
+		return nil // a shard that does not get to it has other things to do
 	}
 	text := encodeCopies(all)
 	if len(text) <= maxDescription {

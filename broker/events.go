@@ -108,6 +108,9 @@ func (d *Daemon) announce(status string) {
 	if n == nil {
 		return // it was removed from the cluster, which the others have told
 	}
+	if status == statusStopping {
+		d.stopping.put(n.Number, true)
+	}
 	value := sightOf(n, status)
 	d.events.mu.Lock()
 	before := d.events.a.told[n.ID]

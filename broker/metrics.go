@@ -19,6 +19,7 @@ type metrics struct {
 	misdirected prometheus.Counter
 	alerts      prometheus.Counter
 	batches     prometheus.Histogram
+	sync        prometheus.Histogram
 }
 
 var answerCodes = []int{0, 400, 403, 404, 408, 409, 410, 413, 421, 429, 503}
@@ -35,6 +36,8 @@ func newMetrics(d *Daemon) *metrics {
 		alerts:      counter("oclocks_alerts_total", "Alerts of any node of the cluster: something that people should look into."),
 		batches: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "oclocks_batch_requests",
 			Help: "Requests handled in one batch of a shard.", Buckets: prometheus.ExponentialBuckets(1, 2, 9)}),
+		sync: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "oclocks_sync_seconds",
+			Help: "Time until the last copy of the chain has a change; one change of a bucket at a time.", Buckets: prometheus.ExponentialBuckets(0.0001, 2.5, 12)}),
 	}
 	answers := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "oclocks_answers_total",
 		Help: "Answers by code; 200 is a success."}, []string{"code"})
@@ -45,7 +48,7 @@ func newMetrics(d *Daemon) *metrics {
 		}
 		m.answers[code] = answers.WithLabelValues(label)
 	}
-	m.registry.MustRegister(answers, m.ignored, m.dropped, m.unsent, m.disconnects, m.misdirected, m.alerts, m.batches, &zoneCollector{d},
+	m.registry.MustRegister(answers, m.ignored, m.dropped, m.unsent, m.disconnects, m.misdirected, m.alerts, m.batches, m.sync, &zoneCollector{d}, &nodeCollector{d},
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }

@@ -1,14 +1,19 @@
 package broker_test
 
 import (
+	"bufio"
 	"fmt"
+	"net/http"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats.go"
 
 	"github.com/opencluster/oclocks/broker"
+	"github.com/opencluster/oclocks/conf"
 	"github.com/opencluster/oclocks/internal/brokertest"
 	"github.com/opencluster/oclocks/subjects"
 )
@@ -24,23 +29,17 @@ func eventually(t testing.TB, what string, holds func() bool) {
 	}
 }
 
-// settled waits until every node of a cluster is primary of something and all copies are in sync.
-func settled(t testing.TB, conns []*nats.Conn, daemons []*broker.Daemon) {
+// settled waits until the buckets are spread over the nodes, all of which know that, and every copy is in sync.
+func settled(t testing.TB, nc *nats.Conn, nodes int) {
 	t.Helper()
-	eventually(t, "buckets on all nodes, and as many copies as there should be", func() bool {
-		for _, nc := range conns {
-			info := ask(t, nc, "locks.info", "")
-			if info.text("mode") != "normal" {
-				return false
-			}
-			primary := info.fields["map"].(map[string]any)["primary"].([]any)
-			for _, d := range daemons {
-				if !slices.Contains(primary, any(d.Node())) {
-					return false
-				}
-			}
+	eventually(t, "buckets spread over all nodes, and as many copies as there should be", func() bool {
+		var c subjects.Cluster
+		if err := c.DecodeJSON(ask(t, nc, "locks.cluster", "").msg.Data); err != nil {
+			return false // nobody could be asked
 		}
-		return true
+		return c.Mode == "normal" && len(c.Nodes) == nodes && !slices.ContainsFunc(c.Nodes, func(n subjects.ClusterNode) bool {
+			return n.Change != c.Change || n.Primaries < int(c.Total)/nodes || n.Copies != int(c.Total)
+		})
 	})
 }
 
@@ -56,12 +55,12 @@ func acquire(t testing.TB, nc *nats.Conn, body string) (grant answer) {
 
 func startNodes(t testing.TB, n int) ([]*broker.Daemon, []*nats.Conn) {
 	t.Helper()
-	c := brokertest.StartCluster(t, n, t.TempDir())
+	c := brokertest.StartCluster(t, n, t.TempDir(), func(s *conf.Settings) { s.HTTP = "127.0.0.1:0" })
 	var conns []*nats.Conn
 	for _, d := range c.Daemons {
 		conns = append(conns, connect(t, url(d)))
 	}
-	settled(t, conns, c.Daemons)
+	settled(t, conns[0], n)
 	return c.Daemons, conns
 }
 
@@ -70,7 +69,7 @@ func TestNodes(t *testing.T) {
 	daemons, conns := startNodes(t, 3)
 	for name, test := range map[string]func(*testing.T, []*broker.Daemon, []*nats.Conn){
 		"all buckets": testAllBuckets, "keep-alives": testWhoAnswersAKeepAlive, "servers": testServersAndPings,
-		"cluster": testClusterStatus,
+		"cluster": testClusterStatus, "services": testServices, "metrics": testMetricsOfNodes,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, daemons, conns) })
 	}
@@ -240,4 +239,165 @@ func testClusterStatus(t *testing.T, daemons []*broker.Daemon, conns []*nats.Con
 		}
 		ask(t, nc, "locks.cluster.anyone", `{"buckets":"30-99"}`).refused(400, "bad_request")
 	}
+}
+
+// Each node is an instance of the micro service, and answers for itself.
+func testServices(t *testing.T, daemons []*broker.Daemon, conns []*nats.Conn) {
+	inbox, err := conns[0].SubscribeSync(conns[0].NewInbox())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, subject := range []string{"$SRV.PING", "$SRV.PING.oclocks", "$SRV.INFO.oclocks", "$SRV.STATS"} {
+		if err := conns[0].PublishRequest(subject, inbox.Subject, nil); err != nil {
+			t.Fatal(err)
+		}
+		ids := make(map[string]int)
+		for range daemons {
+			msg, err := inbox.NextMsg(patience)
+			if err != nil {
+				t.Fatalf("%s: %v", subject, err)
+			}
+			ids[read(t, msg).text("id")]++
+		}
+		for _, d := range daemons {
+			if ids[d.Node()] != 1 {
+				t.Errorf("%s is answered by %v", subject, ids)
+			}
+		}
+	}
+	for _, d := range daemons {
+		if id := ask(t, conns[0], "$SRV.PING.oclocks."+d.Node(), "").text("id"); id != d.Node() {
+			t.Errorf("%s answers for %s", id, d.Node())
+		}
+	}
+	if msg, err := inbox.NextMsg(100 * time.Millisecond); err == nil {
+		t.Errorf("one more answer: %s", msg.Data)
+	}
+}
+
+// The metrics of all nodes together are those of the cluster.
+func testMetricsOfNodes(t *testing.T, daemons []*broker.Daemon, conns []*nats.Conn) {
+	acquire(t, conns[0], `{"name":"measured"}`)
+	var sums map[string]float64
+	eventually(t, "a change that has arrived at the end of its chain", func() bool {
+		sums = make(map[string]float64)
+		for _, d := range daemons {
+			for name, value := range scrape(t, d) {
+				sums[name] += value
+			}
+		}
+		return sums["oclocks_sync_seconds_count"] > 0
+	})
+	buckets := ask(t, conns[0], "locks.info", "").number("buckets")
+	for name, want := range map[string]float64{
+		"oclocks_leader": 1, "oclocks_live_nodes": 9, "oclocks_primaries": float64(buckets), `oclocks_copies{role="primary"}`: float64(buckets),
+		`oclocks_copies{role="secondary"}`: float64(2 * buckets), "oclocks_degraded_buckets": 0, "oclocks_recovery_buckets": 0,
+	} {
+		if got, there := sums[name]; !there || got != want {
+			t.Errorf("%s: %v, want %v", name, got, want)
+		}
+	}
+	for _, name := range []string{"oclocks_node_lease_seconds", "oclocks_sync_seconds_sum", "oclocks_change"} {
+		if sums[name] <= 0 {
+			t.Errorf("%s: %v", name, sums[name])
+		}
+	}
+}
+
+// scrape reads a daemon's metrics.
+func scrape(t testing.TB, d *broker.Daemon) map[string]float64 {
+	t.Helper()
+	resp, err := http.Get("http://" + d.HTTPAddr() + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	values := make(map[string]float64)
+	lines := bufio.NewScanner(resp.Body)
+	for lines.Scan() {
+		if name, text, ok := strings.Cut(lines.Text(), " "); ok && name != "#" {
+			if value, err := strconv.ParseFloat(text, 64); err == nil {
+				values[name] = value
+			}
+		}
+	}
+	return values
+}
+
+// A node that stops is told once, and so is what that means for the cluster. What it was primary of is served by the others,
+// to whom it is no secret which connections were closed while they were not asked.
+func TestANodeGoes(t *testing.T) {
+	daemons, conns := startNodes(t, 3)
+	gone := daemons[2]
+	watch := func(subject string) *nats.Subscription {
+		sub, err := conns[0].SubscribeSync(subject)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return sub
+	}
+	servers, clusters := watch("locks.event.server.>"), watch("locks.event.cluster.>")
+	holder := connect(t, url(daemons[0]))
+	serverID, cid := holder.ConnectedServerId(), must(holder.GetClientID())
+	session := ask(t, holder, "locks.session-open.anyone", fmt.Sprintf(`{"ttl":"50s","server":%q,"cid":%d}`, serverID, cid)).text("session")
+	name := nameAt(t, conns[0], gone.Node())
+	acquire(t, holder, fmt.Sprintf(`{"name":%q,"session":%q,"request":1,"grace":"4s"}`, name, session))
+	wait := begin(t, conns[0], "locks.acquire.anyone", fmt.Sprintf(`{"name":%q,"wait":"1m","request":"w"}`, name))
+	queued(t, conns[0], name, 1)
+	holder.Close()
+	brokertest.Stop(t, gone)
+
+	eventually(t, "a list without the third node", func() bool {
+		return ask(t, conns[1], "locks.list.anyone", "").fields["locks"] != nil
+	})
+	wait.answer().granted() // long before the session's lease is over
+	var told []string
+	for {
+		msg, err := servers.NextMsg(2500 * time.Millisecond)
+		if err != nil {
+			break
+		}
+		told = append(told, read(t, msg).text("type")+" "+read(t, msg).text("node")+" "+read(t, msg).text("status"))
+	}
+	if len(told) != 1 || told[0] != "server.down "+gone.Node()+" stopping" {
+		t.Errorf("told %q", told)
+	}
+	msg, err := clusters.NextMsg(patience)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if mode := read(t, msg); mode.text("type") != "cluster.mode" || mode.text("mode") != "degraded" {
+		t.Errorf("told %s", msg.Data)
+	}
+	if msg, err := clusters.NextMsg(700 * time.Millisecond); err == nil {
+		t.Errorf("told %s too", msg.Data)
+	}
+	for _, server := range ask(t, conns[0], "locks.servers.anyone", "").fields["servers"].([]any) {
+		if s := server.(map[string]any); (s["node"] == gone.Node()) != (s["status"] == "stopping") {
+			t.Errorf("%v", s)
+		}
+	}
+	ask(t, conns[0], "locks.ping.anyone", fmt.Sprintf(`{"node":%q}`, gone.Node())).refused(503, "unavailable")
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// nameAt is a name whose bucket has that primary.
+func nameAt(t testing.TB, nc *nats.Conn, node string) string {
+	t.Helper()
+	info := ask(t, nc, "locks.info", "")
+	primary := info.fields["map"].(map[string]any)["primary"].([]any)
+	for i := range 10000 {
+		name := fmt.Sprint("name", i)
+		if primary[subjects.BucketOf(name, uint32(len(primary)))] == node {
+			return name
+		}
+	}
+	t.Fatalf("%s is primary of nothing: %v", node, primary)
+	return ""
 }

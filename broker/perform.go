@@ -25,6 +25,9 @@ func (s *shard) perform() {
 	}
 	for _, turn := range s.out.Turns {
 		s.d.turn(turn)
+		if turn.Primary {
+			s.closeAgain(turn.Bucket)
+		}
 	}
 	for i := range s.out.Forks {
 		s.fork(&s.out.Forks[i])

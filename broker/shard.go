@@ -113,6 +113,7 @@ func (s *shard) batch(tasks []*task) {
 			grown = c.Grow(s.now, uint32(s.d.buckets()))
 		}
 		c.Round(s.now, &s.out)
+		s.sample(c)
 		if err := c.Err(); err != nil {
 			s.d.fail(err)
 		}

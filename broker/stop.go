@@ -21,12 +21,12 @@ func (d *Daemon) Stop(ctx context.Context) error {
 
 func (d *Daemon) stop(ctx context.Context) error {
 	d.log.Info("stopping")
+	d.announce(statusStopping) // before the others see it go
 	toolsErr := d.leaveOperators()
 	d.leave(ctx)
 	d.reloading.Lock()
 	defer d.reloading.Unlock()
 	d.ready.Store(false)
-	d.announce(statusStopping)
 	zones := *d.zones.Load()
 	for _, z := range zones {
 		z.stopping.Store(true)
