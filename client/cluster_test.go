@@ -36,7 +36,11 @@ func TestPrimaryDies(t *testing.T) {
 			waitFor(t, "the client to wait", waiting(t, b, name, 1))
 			gap := longestPause(t, b, busy, func() { f.kill(victim) }, f.delay+fakeLease/2)
 			t.Logf("take-over after %v, longest pause %v", f.delay, gap)
-			if gap > f.delay+300*time.Millisecond {
+			allowed := 500 * time.Millisecond // for a machine that is busy with other tests
+			if quiet {
+				allowed = 2 * time.Second // then only silence tells
+			}
+			if gap > f.delay+allowed {
 				t.Errorf("a client that goes on alone paused for %v; the take-over took %v", gap, f.delay)
 			}
 			for _, claim := range []*client.Claim{held, static} {

@@ -1,7 +1,6 @@
 package client_test
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -9,9 +8,9 @@ import (
 	"github.com/opencluster/oclocks/internal/brokertest"
 )
 
-// A cluster of daemons: each node stops in an orderly way, one after the other, while clients work, hold and wait. Nobody
-// notices but by a pause.
-func TestNodesStopInTurn(t *testing.T) {
+// A cluster of real daemons: the node stops in an orderly way that a client is connected to, while it works, holds and waits.
+// It notices nothing but a pause.
+func TestDaemonOfAClusterStops(t *testing.T) {
 	cluster := brokertest.StartCluster(t, 3, "")
 	c, other := connect(t, cluster.Daemons[0]), connect(t, cluster.Daemons[1])
 	held := lockOf(t, c.Mutex("held"))
@@ -45,5 +44,4 @@ func TestNodesStopInTurn(t *testing.T) {
 	}
 	must(t, wanted.Release(within(t)))
 	must(t, <-got)
-	_ = context.Background
 }
