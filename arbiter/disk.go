@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/cespare/xxhash/v2"
@@ -30,6 +31,8 @@ var (
 	keyLife      = []byte("life")
 	keyHardState = []byte("hardstate")
 	keySnapshot  = []byte("snapshot")
+	keyKept      = []byte("kept")
+	keyRenewed   = []byte("renewed")
 )
 
 type diskStore struct {
@@ -100,7 +103,7 @@ func (s *diskStore) prepare(tx *bbolt.Tx) error {
 	if tx.Bucket(bucketLog) == nil {
 		return errors.New("there is no log")
 	}
-	s.void = meta.Get(keyHardState) == nil && meta.Get(keySnapshot) == nil
+	s.void = meta.Get(keyHardState) == nil && meta.Get(keySnapshot) == nil && meta.Get(keyRenewed) == nil
 	return nil
 }
 
@@ -111,6 +114,53 @@ func (s *diskStore) Close() error {
 	if err := s.db.Close(); err != nil {
 		return storeError("close", err)
 	}
+	return nil
+}
+
+func (s *diskStore) Keep(value []byte) error {
+	if err := s.db.Update(func(tx *bbolt.Tx) error { return put(tx.Bucket(bucketMeta), keyKept, value) }); err != nil {
+		return storeError("write", err)
+	}
+	return nil
+}
+
+func (s *diskStore) Kept() (value []byte, err error) {
+	err = s.db.View(func(tx *bbolt.Tx) error {
+		meta := tx.Bucket(bucketMeta)
+		if meta.Get(keyKept) == nil {
+			return nil
+		}
+		v, err := get(meta, keyKept)
+		value = slices.Clone(v) // the file's memory ends with the transaction
+		return err
+	})
+	if err != nil {
+		return nil, storeError("read", err)
+	}
+	return value, nil
+}
+
+func (s *diskStore) Renew() error {
+	id, err := newRaftID()
+	if err != nil {
+		return storeError("draw a raft ID", err)
+	}
+	err = s.db.Update(func(tx *bbolt.Tx) error {
+		meta := tx.Bucket(bucketMeta)
+		for _, key := range [][]byte{keyHardState, keySnapshot, keyKept} {
+			if err := meta.Delete(key); err != nil {
+				return err
+			}
+		}
+		if err := errors.Join(putNum(meta, keyRaft, id), putNum(meta, keyRenewed, 1)); err != nil {
+			return err
+		}
+		return saveLog(tx, &core.Persist{Reset: true})
+	})
+	if err != nil {
+		return storeError("write", err)
+	}
+	s.id, s.void = id, false
 	return nil
 }
 

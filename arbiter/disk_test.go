@@ -88,6 +88,49 @@ func TestStoreGivesBackWhatWasSaved(t *testing.T) {
 	must(t, disk.Close())
 }
 
+// TestARenewedStoreIsAnotherOne: both stores, and the one on disk after a restart.
+func TestARenewedStoreIsAnotherOne(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "control.db")
+	disk, err := OpenStore(path)
+	must(t, err)
+	memory, err := NewMemoryStore()
+	must(t, err)
+	for name, store := range map[string]Store{"disk": disk, "memory": memory} {
+		if kept, err := store.Kept(); kept != nil || err != nil {
+			t.Fatalf("%s: a new store keeps %q, %v", name, kept, err)
+		}
+		id := store.RaftID()
+		first := core.Found(id, []byte("fsm"))
+		must(t, store.save(&first))
+		must(t, store.save(&core.Persist{Entries: entries(1, 2, 9)}))
+		must(t, store.Keep([]byte("one")))
+		must(t, store.Keep([]byte("two")))
+		if kept, err := store.Kept(); string(kept) != "two" || err != nil {
+			t.Fatalf("%s: keeps %q, %v", name, kept, err)
+		}
+		must(t, store.Renew())
+		renewed := store.RaftID()
+		if name == "disk" {
+			must(t, store.Close())
+			store, err = OpenStore(path)
+			must(t, err)
+		}
+		if store.RaftID() == id || store.RaftID() != renewed || store.Empty() {
+			t.Fatalf("%s: raft ID %d after %d, empty %t", name, store.RaftID(), id, store.Empty())
+		}
+		if kept, err := store.Kept(); kept != nil || err != nil {
+			t.Fatalf("%s: a renewed store keeps %q, %v", name, kept, err)
+		}
+		if _, start, err := store.begin(); err != nil || start.HardState != nil || start.Snapshot != nil || len(start.Entries) > 0 {
+			t.Fatalf("%s: a renewed store has %+v, %v", name, start, err)
+		}
+		if _, err := Start(Config{Store: store, FSM: &list{}, Found: true, Send: func(uint64, []byte) {}}); !errors.Is(err, ErrConfig) {
+			t.Fatalf("%s: a renewed store founds a group: %v", name, err)
+		}
+		must(t, store.Close())
+	}
+}
+
 // A damaged value, or another format, is noticed and nothing is started with it.
 func TestStoreRefusesDamage(t *testing.T) {
 	for name, damage := range map[string]func(tx *bbolt.Tx) error{

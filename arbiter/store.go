@@ -3,6 +3,7 @@ package arbiter
 import (
 	"crypto/rand"
 	"encoding/binary"
+	"slices"
 
 	"github.com/opencluster/oclocks/arbiter/core"
 )
@@ -12,8 +13,15 @@ import (
 type Store interface {
 	// RaftID is random, made with the store, and never that of another one: whoever lost its store is somebody else.
 	RaftID() uint64
-	// Empty says that nothing is known yet of any group.
+	// Empty says that nothing is known yet of any group. A renewed store is not empty: there is a group somewhere.
 	Empty() bool
+	// Keep stores some bytes of the caller's in place of those before; when it returns, a crash does not lose them. Kept gives
+	// them back, nil if there are none. Errors wrap ErrStore.
+	Keep(value []byte) error
+	Kept() ([]byte, error)
+	// Renew makes it another store: with another raft ID, without anything that it had, what Keep has stored too. All of that
+	// or, with an error that wraps ErrStore, nothing. No arbiter may use it at that time.
+	Renew() error
 	// Close frees it. Close the arbiter first.
 	Close() error
 
@@ -40,6 +48,8 @@ func newRaftID() (uint64, error) {
 type memoryStore struct {
 	id, life uint64
 	start    core.Start
+	kept     []byte
+	renewed  bool
 }
 
 // NewMemoryStore makes a store that is lost with the process. Errors wrap ErrStore: there is no randomness to be had.
@@ -52,8 +62,26 @@ func NewMemoryStore() (Store, error) {
 }
 
 func (s *memoryStore) RaftID() uint64 { return s.id }
-func (s *memoryStore) Empty() bool    { return s.start.Snapshot == nil && s.start.HardState == nil }
-func (s *memoryStore) Close() error   { return nil }
+func (s *memoryStore) Empty() bool {
+	return s.start.Snapshot == nil && s.start.HardState == nil && !s.renewed
+}
+func (s *memoryStore) Close() error { return nil }
+
+func (s *memoryStore) Keep(value []byte) error {
+	s.kept = slices.Clone(value)
+	return nil
+}
+
+func (s *memoryStore) Kept() ([]byte, error) { return slices.Clone(s.kept), nil }
+
+func (s *memoryStore) Renew() error {
+	id, err := newRaftID()
+	if err != nil {
+		return storeError("draw a raft ID", err)
+	}
+	*s = memoryStore{id: id, life: s.life, renewed: true}
+	return nil
+}
 
 func (s *memoryStore) begin() (uint64, core.Start, error) {
 	s.life++

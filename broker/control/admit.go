@@ -14,10 +14,10 @@ import (
 // soon is when a node asks again that cannot be answered now, in milliseconds.
 const soon = 50
 
-// register answers a node that wants to be registered. The proposal takes effect in this term only, and there is one for
-// each process in a term: so a question that was repeated raises the node's life once, or its answer is the newest.
+// register answers a node that wants to be registered. The proposal takes effect in this term only, and each
+// process is registered once: see conf/shared.
 func (r *reign) register(ctx context.Context, data []byte) admission {
-	request, err := decodeMessage[registration](data)
+	request, err := decodeMessage[shared.Register](data)
 	if err != nil || request.Start == 0 {
 		return admission{Kind: "command", Problem: fmt.Sprintf("%v: %v", shared.ErrCommand, err)}
 	}
@@ -45,7 +45,7 @@ func (r *reign) register(ctx context.Context, data []byte) admission {
 	default:
 		return admission{WaitMS: wait/1e6 + 1}
 	}
-	command := shared.Command{Register: &request.Register}.Encode()
+	command := shared.Command{Register: &request}.Encode()
 	_, result, err := r.c.arb.ProposeIf(ctx, command, arbiter.Condition{Term: r.term})
 	res, ok := result.(shared.Result)
 	if err != nil || !ok {
@@ -57,7 +57,6 @@ func (r *reign) register(ctx context.Context, data []byte) admission {
 			clear(r.admitted)
 		}
 		r.admitted[request.Start] = answer
-		r.starts[res.Number] = request.Start
 		r.mu.Lock()
 		delete(r.leaving, res.Number) // that was the process before
 		r.mu.Unlock()
@@ -72,8 +71,8 @@ func (r *reign) known(identifier string) flow.Life {
 	if n == nil {
 		return flow.Life{}
 	}
-	life := flow.Life{Claim: flow.Claim{Raft: n.Raft, Start: r.starts[n.Number]}, Until: r.takeFrom}
-	if life.Start == 0 && identifier == r.c.cfg.Identifier {
+	life := flow.Life{Claim: flow.Claim{Raft: n.Raft, Start: n.Start}, Until: r.takeFrom}
+	if identifier == r.c.cfg.Identifier {
 		life.Start = r.c.start // this node itself has just begun
 	}
 	life.Gone = r.c.seen.Load().gone[n.Number]

@@ -40,6 +40,9 @@ type Control struct {
 	post  *post
 	start uint64 // drawn by this process
 
+	starts flow.Starts // what the disk knows; of begin, then of the enrolment
+	old    atomic.Bool // the store is to be renewed when it is not used any more
+
 	ctx     context.Context // of everything that Close ends
 	cancel  context.CancelFunc
 	running sync.WaitGroup
@@ -119,6 +122,9 @@ func (c *Control) begin(ctx context.Context) error {
 	if err := c.openStore(); err != nil {
 		return fmt.Errorf("open the control store: %w", err)
 	}
+	if err := c.begins(ctx); err != nil {
+		return err
+	}
 	found := c.cfg.Found != nil && c.store.Empty()
 	if found {
 		exists, err := c.clusterExists(ctx)
@@ -179,7 +185,7 @@ func draw() uint64 {
 }
 
 // WaitRegistered waits until the node knows who it is, and its state has that. Errors: ErrDuplicate, ErrRemoved, ErrRefused
-// (no use to wait), ErrClosed, the context's.
+// (no use to wait), ErrOldDisk (start again), ErrClosed, the context's.
 func (c *Control) WaitRegistered(ctx context.Context) (number, life uint64, state *shared.State, err error) {
 	for {
 		changed := c.bell.wait()
@@ -266,6 +272,11 @@ func (c *Control) Close() {
 			c.arb.Close()
 		}
 		c.running.Wait()
+		if c.store != nil && c.old.Load() {
+			if err := c.store.Renew(); err != nil { // then the next start is told the same
+				c.log.Error("throw the old control store away", "error", err)
+			}
+		}
 		if c.store != nil {
 			if err := c.store.Close(); err != nil {
 				c.log.Error("close the control store", "error", err)

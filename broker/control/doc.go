@@ -8,7 +8,7 @@
 //
 // # From the start to the first lease
 //
-//  1. [Start] opens the control store, starts the arbiter and listens. A node whose store is empty and that may found does
+//  1. [Start] opens the control store, looks whether it is an old one (below), starts the arbiter and listens. A node whose store is empty and that may found does
 //     so, if nobody answers who belongs to a cluster already.
 //  2. It asks whoever leads to be registered, again and again until there is an answer: leader.register has no queue group
 //     and only the leader listens on it. The leader proposes the registration. It refuses an identifier under which another
@@ -16,6 +16,47 @@
 //  3. The planner makes the node a learner of the group, and it gets the log. Once its own state has the change of the
 //     answer, [Control.WaitRegistered] returns. From then on it asks for leases.
 //  4. The broker makes its copies and calls [Control.Serve]: now the copies are told views, changes and leases.
+//
+// # A disk that is older than its node
+//
+// A node may come back with an old copy of its directory: put back from a backup, or that of a machine that was cloned. Its
+// journal lacks what it has confirmed since, and its control store votes and entries that the group counts on. So it must
+// come back as one that has lost everything: in another life (conf/shared), with another raft ID.
+//
+// Every process draws a random number, its start. It stores it in the control store, on the disk, before anything else is
+// done with that store, beside the start before (flow.Starts). The registration brings along all starts that the disk knows,
+// and the shared configuration keeps the one that was registered last. If that one is not among those of the disk, the
+// directory was copied before that start, or belongs to another history: the registration is refused (shared.ErrOldDisk), the
+// node makes its control store a new one (Store.Renew: another raft ID, nothing else in it) and registers with that, which is
+// another life by itself. The old raft ID leaves the group like that of any node that was replaced.
+//
+// Claim: a node that is registered in a life that it has had before has everything that was on its disk when its last
+// registered start began; that is, its disk is not a copy from before that. Proof: the start was on the disk before it was
+// registered, and no disk without it is registered after that with the same raft ID.
+//
+// Claim: no disk that has always been the node's own is refused. Each start is on it before it can be registered, and it is
+// dropped only when a later one is known to be registered: then the configuration has that one or a later one for ever. So a
+// crash between storing and registering leaves a start too many in the list, a lost answer one that was registered and is not
+// known to be, and both are among the starts that are told. The list is bounded (flow.MaxStarts): a node that was registered,
+// never heard so, and then began more often than that without a leader is refused; that costs one life of one node. A question
+// that comes twice is the same start, and is answered the same again. One that comes late, after the next process has been
+// registered, does not know that process's start, and is refused, as it should be.
+//
+// The registration comes when the old control store is part of the group already. It may have voted twice by then, and
+// Raft breaks if a member has forgotten what it confirmed (it stops with a panic if it is lucky). So before the store is
+// opened for Raft the node asks everybody for its own last start (starts.go). One answer is proof enough, the leader's or not, if
+// it is of a later change than the last registration that the disk knows of: somebody who is behind accuses nobody. A leader's
+// answer that is no proof ends the asking; else it goes on for probeWait if nobody answers, and for leaderWait if those who do
+// can elect a leader without this node.
+//
+// A node of which the others know that its disk is old, and without which they have no majority (the one voter of two nodes),
+// does not start: with its old store it would take back what was decided, and without one nobody could decide anything.
+//
+// What remains: if nobody answers in that time, since the whole cluster has just been started, the old store takes part, and
+// the registration finds out afterwards; what the group decided meanwhile may rest on a forgotten vote. If most directories
+// are old copies of one time, that time is what the cluster goes on from, and nobody can know better. A copy that was made
+// while the node ran, and put back without another start between (a reverted snapshot of a machine), has the last start on it
+// and counts. So does a directory of which only a part, the journal say, was put back.
 //
 // # What the copies are told, and in which order
 //

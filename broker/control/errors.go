@@ -12,6 +12,13 @@ var (
 	ErrRemoved = errors.New("this node was removed from the cluster")
 	// ErrRefused says that the leader refused the registration; the text says why.
 	ErrRefused = errors.New("the leader refuses to register this node")
+	// ErrOldDisk says that what the node had on its disk is older than its last start, which nobody could tell before. Close
+	// throws the control store away; then Start begins as a node that has lost everything.
+	ErrOldDisk = errors.New("what this node has on its disk is older than its last start")
+	// ErrOldVoter says that the node cannot begin as one that has lost everything, since its group has nobody left then.
+	ErrOldVoter = errors.New("what this node has on its disk is older than its last start, and without its vote the other nodes " +
+		"cannot elect a leader: put the newest copy of its data directory back. If there is none, stop all nodes, start this one " +
+		"alone, then the others with empty data directories: what was decided since the copy was made is lost then")
 	// ErrAlone says that there is no other node that this one could hand its buckets to.
 	ErrAlone = errors.New("no other node can take over")
 	// ErrClosed says that Close was called.

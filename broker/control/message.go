@@ -37,10 +37,19 @@ func unframe(b []byte) (from uint64, body []byte, err error) {
 	return binary.LittleEndian.Uint64(b[1:]), b[frameHeader:], nil
 }
 
-// registration asks the leader for a number.
-type registration struct {
-	shared.Register
-	Start uint64 `json:"start"` // drawn by the process
+// startQuestion asks everybody what is known of a node's last start.
+type startQuestion struct {
+	Identifier string `json:"identifier"`
+	Raft       uint64 `json:"raft"`
+}
+
+// startAnswer says what the registration was that is the node's last one, as far as the one who answers knows.
+type startAnswer struct {
+	Raft    uint64 `json:"raft,omitempty"`
+	Start   uint64 `json:"start,omitempty"`
+	Change  uint64 `json:"change,omitempty"`
+	Leading bool   `json:"leading,omitempty"`
+	Elects  bool   `json:"elects,omitempty"` // the voters can elect a leader without that raft ID
 }
 
 // admission is the leader's answer.

@@ -33,7 +33,8 @@ func TestMessagesKeepEverything(t *testing.T) {
 		Term: big, Seal: []plan.SealOrder{{Node: big, Bucket: 3, Epoch: big}},
 		HandOver: []plan.HandOverOrder{{Node: 1, Bucket: 2, Epoch: 3, To: chain.Member{Node: 4, Inc: big}}},
 	})
-	check(t, registration{Start: big, Register: shared.Register{ID: identifier(1), Raft: big, Fresh: true, Name: "a", Routes: []string{"h:1"}}})
+	check(t, startQuestion{Identifier: "i", Raft: big})
+	check(t, startAnswer{Raft: big, Start: big, Change: big, Leading: true, Elects: true})
 	check(t, admission{Number: big, Life: 2, Change: big, WaitMS: 5, Duplicate: true, Kind: "removed", Problem: "p"})
 	check(t, hello{Identifier: "i", Number: big, Start: big, Ask: true})
 	check(t, farewell{Identifier: "i", Start: big})
@@ -61,7 +62,7 @@ func FuzzMessages(f *testing.F) {
 		}
 		again(t, data, decodeMessage[reports])
 		again(t, data, decodeMessage[order])
-		again(t, data, decodeMessage[registration])
+		again(t, data, decodeMessage[startAnswer])
 		again(t, data, decodeMessage[hello])
 		again(t, data, decodeMessage[Status])
 	})

@@ -77,10 +77,11 @@ func (c *Control) probeCluster(ctx context.Context) (exists, answers bool, err e
 
 // enrolment asks for registration until the node is registered.
 func (c *Control) enrolment() {
-	request := encode(registration{Start: c.start, Register: shared.Register{
+	request := encode(shared.Register{
 		ID: c.cfg.Identifier, Raft: c.store.RaftID(), Fresh: c.cfg.Fresh, Name: c.cfg.Name, Location: c.cfg.Location,
 		Priority: c.cfg.Priority, Routes: c.cfg.Routes, Clients: c.cfg.Clients,
-	}})
+		Start: c.start, Starts: c.starts.Before(c.start),
+	})
 	retry := retryFirst
 	for {
 		answer, err := c.askRegister(request)
@@ -100,6 +101,7 @@ func (c *Control) enrolment() {
 		}
 		retry = retryFirst
 		if err := answer.refusal(); err != nil {
+			c.old.Store(errors.Is(err, ErrOldDisk))
 			c.fail(err)
 			return
 		}
@@ -132,8 +134,11 @@ func (a *admission) refusal() error {
 		return nil
 	}
 	err := shared.Result{Kind: a.Kind, Problem: a.Problem}.Err()
-	if errors.Is(err, shared.ErrRemoved) {
+	switch {
+	case errors.Is(err, shared.ErrRemoved):
 		return fmt.Errorf("%w: %w", ErrRemoved, err)
+	case errors.Is(err, shared.ErrOldDisk):
+		return fmt.Errorf("%w: %w", ErrOldDisk, err)
 	}
 	return fmt.Errorf("%w: %w", ErrRefused, err)
 }
@@ -167,6 +172,9 @@ func (c *Control) enrolled(a admission) (bool, error) {
 
 // become makes this node the registered one: it hears what is sent to its number, and asks for leases.
 func (c *Control) become(n *shared.Node) error {
+	if err := c.started(n); err != nil {
+		return err
+	}
 	if err := c.listenAs(n.Number); err != nil {
 		return err
 	}

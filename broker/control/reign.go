@@ -47,7 +47,6 @@ type reign struct {
 	registering sync.Mutex           // one registration at a time, so that one process has one outcome
 	firsts      map[uint64]int64     // by process: when it asked to be registered first
 	admitted    map[uint64]admission // by process
-	starts      map[uint64]uint64    // by node number: the process that was registered
 }
 
 // beginReign is called by the desk.
@@ -56,7 +55,7 @@ func (c *Control) beginReign(e arbiter.Leadership) {
 		c: c, term: e.Term, takeFrom: e.TakeFrom, planner: plan.New(c.cfg.Plan),
 		wake: make(chan struct{}, 1), viewsDue: make(chan struct{}, 1),
 		leaving: map[uint64]int64{}, views: flow.NewAsks(maxBuckets), ended: map[uint32][]uint64{},
-		firsts: map[uint64]int64{}, admitted: map[uint64]admission{}, starts: map[uint64]uint64{},
+		firsts: map[uint64]int64{}, admitted: map[uint64]admission{},
 	}
 	r.ctx, r.cancel = context.WithCancel(c.ctx)
 	c.barred.Store(&map[uint64]bool{})

@@ -29,6 +29,7 @@ func (c *Control) listen() error {
 		{subjectRaft(c.store.RaftID()), c.onRaft},
 		{subjectHere(c.cfg.Identifier), func(m *nats.Msg) { c.reply(m, hello{Identifier: c.cfg.Identifier, Start: c.start}) }},
 		{subjectStatus, func(m *nats.Msg) { c.answer(m, func(context.Context) any { return c.Status() }) }},
+		{subjectStarts, c.onStarts},
 		{subjectAway, func(m *nats.Msg) { receive(c, m, (*desk).farewell) }},
 		{subjectAlerts, c.onAlert},
 	} {
@@ -81,6 +82,12 @@ func (c *Control) onRaft(m *nats.Msg) {
 	c.arb.Receive(from, body)
 	if c.anyAway.Load() {
 		c.box.put(func(d *desk) { d.heard(from) })
+	}
+}
+
+func (c *Control) onStarts(m *nats.Msg) {
+	if question, err := decodeMessage[startQuestion](m.Data); err == nil {
+		c.reply(m, c.lastStart(question))
 	}
 }
 

@@ -12,6 +12,7 @@ const (
 	subjectChange   = "leader.change"
 	subjectLeaving  = "leader.leaving"
 	subjectStatus   = "status" // every node answers
+	subjectStarts   = "starts" // every node answers
 	subjectAway     = "away"
 	subjectAlerts   = "alert.*"
 )

@@ -52,7 +52,8 @@ type Lead struct {
 
 // Register tells that a node has begun. An unknown identifier gets a number and the life 1. A known one keeps its number;
 // its life is one higher if it is fresh or comes with another raft ID. In the latter case the caller has made sure that the
-// one with the raft ID before is not alive.
+// one with the raft ID before is not alive. With the same raft ID it is refused (ErrOldDisk) if the start that was registered
+// last is none of Starts. The same start once more changes nothing and has the same outcome.
 type Register struct {
 	ID       string   `json:"id"`
 	Raft     uint64   `json:"raft"`
@@ -63,6 +64,8 @@ type Register struct {
 	Routes   []string `json:"routes,omitempty"`   // HOST:PORT
 	Clients  []string `json:"clients,omitempty"`  // HOST:PORT
 	Arbiter  bool     `json:"arbiter,omitempty"`
+	Start    uint64   `json:"start,omitempty"`  // random, of this process; 0: starts are not looked at
+	Starts   []uint64 `json:"starts,omitempty"` // of earlier processes, as the node's disk knows them; at most MaxStarts
 }
 
 // Remove forgets a node, for ever: its raft ID never counts again. What it was primary of is taken over when its lease ends.

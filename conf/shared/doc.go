@@ -24,7 +24,9 @@
 // store's, the life counts how often it has begun without what it had. A number is given once. Another raft ID means that
 // the directory is not what it was, so the life rises as it does for a fresh node. A copy (chain.Member) whose incarnation
 // does not have its node's life in the upper half does not exist any more ([State.Lives]); a view whose primary does not
-// exist is not committed. A raft ID that was replaced or removed never comes back: it could vote twice.
+// exist is not committed. A raft ID that was replaced or removed never comes back: it could vote twice. Which process of the
+// node was registered last is kept, and one whose disk does not know that is not the same node any more, whatever it says:
+// the argument is in broker/control.
 //
 // # Views
 //

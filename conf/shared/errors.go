@@ -20,6 +20,9 @@ var (
 	ErrStale = errors.New("overtaken by another change")
 	// ErrRemoved says that a node that was removed came back with its old control store.
 	ErrRemoved = errors.New("the node was removed from the cluster")
+	// ErrOldDisk says that what a node has on its disk is older than its last start: it must throw its control store away
+	// and register with a new one.
+	ErrOldDisk = errors.New("the node's disk is older than its last start")
 	// ErrSnapshot says that the bytes given to Restore are no snapshot.
 	ErrSnapshot = errors.New("not a snapshot")
 )
@@ -30,7 +33,7 @@ var kinds = []struct {
 	err  error
 }{
 	{"command", ErrCommand}, {"value", ErrValue}, {"locked", ErrLocked}, {"not_found", ErrNotFound}, {"exists", ErrExists},
-	{"too_many", ErrTooMany}, {"stale", ErrStale}, {"removed", ErrRemoved},
+	{"too_many", ErrTooMany}, {"stale", ErrStale}, {"removed", ErrRemoved}, {"old_disk", ErrOldDisk},
 }
 
 // Result is what came of a command.

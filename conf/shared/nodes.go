@@ -20,6 +20,14 @@ func (t *turn) register(c *Register) error {
 	}
 	n := Node{ID: c.ID, Number: t.next.Last + 1, Life: 1}
 	if old := t.next.NodeByID(c.ID); old != nil {
+		switch {
+		case c.Raft != old.Raft || old.Start == 0:
+		case c.Start == old.Start:
+			t.res.Number, t.res.Life = old.Number, old.Life
+			return nil
+		case !slices.Contains(c.Starts, old.Start):
+			return fmt.Errorf("%w: node %d", ErrOldDisk, old.Number)
+		}
 		n = *old
 		if c.Fresh || c.Raft != old.Raft {
 			n.Life++
@@ -34,6 +42,7 @@ func (t *turn) register(c *Register) error {
 		return fmt.Errorf("%w nodes: there are %d", ErrTooMany, MaxNodes)
 	}
 	n.Raft, n.Routes, n.Clients, n.Arbiter, n.Registered = c.Raft, c.Routes, c.Clients, c.Arbiter, t.next.Change
+	n.Start = c.Start
 	if !slices.Contains(n.Edited, "name") {
 		n.Name = c.Name
 	}
@@ -66,6 +75,9 @@ func (c *Register) check() error {
 	}
 	if err := checkText("location", c.Location, 0, 256); err != nil {
 		return err
+	}
+	if len(c.Starts) > MaxStarts {
+		return fmt.Errorf("%w starts: %d, at most %d", ErrTooMany, len(c.Starts), MaxStarts)
 	}
 	for _, list := range [][]string{c.Routes, c.Clients} {
 		if len(list) > maxAddrs {

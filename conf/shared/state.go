@@ -12,6 +12,7 @@ import (
 const (
 	MaxNodes   = chain.MaxChain // nodes, arbiters too
 	MaxLife    = 1<<32 - 1      // the highest life of a node: chain.Member.Inc has it in its upper half
+	MaxStarts  = 256            // earlier starts that a node may tell
 	maxRemoved = 4096           // raft IDs of removed nodes that are remembered
 	maxAddrs   = 16             // routes, or addresses for clients, of one node
 )
@@ -57,8 +58,9 @@ type Node struct {
 	Arbiter  bool     `json:"arbiter,omitempty"` // votes and has no buckets
 	Drain    bool     `json:"drain,omitempty"`   // is to be primary of nothing
 	Edited   []string `json:"edited,omitempty"`  // what was set by hand, and its own configuration does not change any more
-	// Registered is the change ID of the last registration.
+	// Registered is the change ID of the last registration, Start what that brought along: the number of the process.
 	Registered uint64 `json:"registered"`
+	Start      uint64 `json:"start,omitempty"`
 }
 
 // Member is the node's copy of a bucket that it has begun in its present life and never thrown away.

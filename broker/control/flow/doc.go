@@ -9,4 +9,5 @@
 //     be told that its view will never be.
 //   - [Presence] (presence.go): which nodes are there, from closed and opened routes and from what is heard over them.
 //   - [Judge] (judge.go): whether a node may register under an identifier, or another one lives under it.
+//   - [Starts] (starts.go): which starts of its node a disk knows, and whether it is older than the node.
 package flow

@@ -38,6 +38,7 @@ type world struct {
 	asks     *Asks
 	feed     *Feed[[]chain.View]
 	presence Presence
+	starts   map[string]Starts // by disk
 }
 
 func (w *world) say(format string, args ...any) { fmt.Fprintf(w.out, format+"\n", args...) }
@@ -124,9 +125,33 @@ func (w *world) do(d *datadriven.TestData, cmd string, args []string) {
 		default:
 			w.say("wait %d", wait)
 		}
+	case "begin", "registered", "copy", "older":
+		w.disk(cmd, args)
 	default:
 		w.seen(cmd, args)
 	}
+}
+
+// disk does something to what a disk knows of starts, or asks it.
+func (w *world) disk(cmd string, args []string) {
+	if w.starts == nil {
+		w.starts = map[string]Starts{}
+	}
+	s := w.starts[args[0]]
+	switch cmd {
+	case "begin": // disk start
+		s = s.Begin(w.num(args[1]))
+		w.say("known %d at %d, tells %v", s.Known, s.Change, s.Before(w.num(args[1])))
+	case "registered": // disk start change
+		s = s.Registered(w.num(args[1]), w.num(args[2]))
+		w.say("known %d at %d, tells %v", s.Known, s.Change, s.Before(w.num(args[1])))
+	case "copy": // from to
+		w.starts[args[1]] = s
+		return
+	case "older": // disk start change
+		w.say("older: %v", s.Older(w.num(args[1]), w.num(args[2])))
+	}
+	w.starts[args[0]] = s
 }
 
 func (w *world) seen(cmd string, args []string) {

@@ -2,6 +2,7 @@ package flow
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -157,5 +158,60 @@ func TestFeedGivesViewsBeforeTheirChange(t *testing.T) {
 		if take(); last != change {
 			t.Fatalf("the newest change is %d, told was %d", change, last)
 		}
+	})
+}
+
+// TestOnlyAnOldDiskIsRefused has a node begin, crash, register and miss answers, and copies of its disk made at any time. Its
+// own disk is never refused; a copy is as soon as a start was registered since that it does not know. What nodes that are
+// behind say proves nothing wrong either way.
+func TestOnlyAnOldDiskIsRefused(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		type registration struct{ start, change uint64 }
+		type copied struct {
+			disk Starts
+			at   uint64 // starts before
+		}
+		var disk Starts
+		var start, change uint64
+		history := []registration{{}}
+		last := func() registration { return history[len(history)-1] }
+		var copies []copied
+		begin := func() {
+			start++
+			disk = disk.Begin(start)
+		}
+		begin()
+		t.Repeat(map[string]func(*rapid.T){
+			"begin": func(*rapid.T) { begin() },
+			"register": func(t *rapid.T) {
+				change += rapid.Uint64Range(1, 3).Draw(t, "step")
+				if before := disk.Before(start); last().start != 0 && last().start != start && !slices.Contains(before, last().start) {
+					t.Fatalf("start %d is refused: %d is registered, and the disk tells %v", start, last().start, before)
+				}
+				history = append(history, registration{start, change})
+				if rapid.Bool().Draw(t, "heard") {
+					disk = disk.Registered(start, change)
+					begin() // a process is registered once
+				}
+			},
+			"copy": func(*rapid.T) { copies = append(copies, copied{disk, start}) },
+			"": func(t *rapid.T) {
+				for _, r := range history {
+					if disk.Older(r.start, r.change) {
+						t.Fatalf("%+v says that %+v is old", r, disk)
+					}
+				}
+				for _, c := range copies {
+					old := last().start > c.at
+					if got := c.disk.Older(last().start, last().change); got != old {
+						t.Fatalf("the copy %+v, made after start %d: older: %v, last is %+v", c.disk, c.at, got, last())
+					}
+					told := slices.Contains(c.disk.Begin(start+1).Before(start+1), last().start)
+					if last().start != 0 && told == old {
+						t.Fatalf("the copy %+v, made after start %d, knows of start %d: %v", c.disk, c.at, last().start, told)
+					}
+				}
+			},
+		})
 	})
 }

@@ -1,0 +1,156 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/opencluster/oclocks/broker/control/flow"
+	"github.com/opencluster/oclocks/conf/shared"
+)
+
+const (
+	leaderWait = time.Second // for a leader that the others can elect
+	askAgain   = 100 * time.Millisecond
+)
+
+// begins makes this start known to the disk, and makes the control store a new one if the disk is older than the node: see
+// doc.go. No arbiter uses the store yet.
+func (c *Control) begins(ctx context.Context) error {
+	if c.cfg.Dir == "" {
+		return nil // nothing of it outlives the process
+	}
+	kept, err := c.store.Kept()
+	if err != nil {
+		return err
+	}
+	if kept != nil {
+		if c.starts, err = decodeMessage[flow.Starts](kept); err != nil {
+			return fmt.Errorf("what the control store knows of earlier starts: %w", err)
+		}
+	}
+	before := c.starts
+	if err := c.keep(before.Begin(c.start)); err != nil || c.store.Empty() {
+		return err
+	}
+	old, err := c.olderThanKnown(ctx, before)
+	if err != nil || !old {
+		return err
+	}
+	c.log.Warn("what this node has on its disk is older than its last start: it begins anew", "dir", c.cfg.Dir)
+	if err := c.store.Renew(); err != nil {
+		return fmt.Errorf("throw the old control store away: %w", err)
+	}
+	return c.keep(flow.Starts{}.Begin(c.start))
+}
+
+// keep stores what the disk knows of starts from now on.
+func (c *Control) keep(s flow.Starts) error {
+	if err := c.store.Keep(encode(s)); err != nil {
+		return fmt.Errorf("store this start of the node: %w", err)
+	}
+	c.starts = s
+	return nil
+}
+
+// olderThanKnown asks everybody who is there for this node's last start, until somebody knows of one that the disk does not,
+// the leader knows of none, or none can be expected to answer any more.
+func (c *Control) olderThanKnown(ctx context.Context, disk flow.Starts) (bool, error) {
+	inbox := c.nc.NewInbox()
+	sub, err := c.nc.SubscribeSync(inbox)
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = sub.Unsubscribe() }() // fails only if the connection is closed
+	question := encode(startQuestion{Identifier: c.cfg.Identifier, Raft: c.store.RaftID()})
+	began := time.Now()
+	limit := began.Add(probeWait)
+	for time.Now().Before(limit) {
+		if err := c.nc.PublishRequest(subjectStarts, inbox, question); err != nil {
+			return false, err
+		}
+		round, cancel := context.WithDeadline(ctx, earlier(limit, time.Now().Add(askAgain)))
+		heard, err := c.hearStarts(round, sub, disk)
+		cancel()
+		switch {
+		case err != nil:
+			return false, err
+		case heard.old && !heard.elects:
+			return false, ErrOldVoter
+		case heard.old, heard.done:
+			return heard.old, nil
+		case heard.elects:
+			limit = began.Add(leaderWait)
+		case heard.answers > 0:
+			return false, nil // there is no leader, and there will be none before this node is there
+		}
+	}
+	return false, ctx.Err()
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
+// heardStarts is what came of one round of questions.
+type heardStarts struct {
+	old    bool // the disk is older than the node
+	done   bool // there is no need to ask again
+	elects bool // the group can have a leader without this node
+
+	answers int
+}
+
+// hearStarts takes the answers of one round.
+func (c *Control) hearStarts(ctx context.Context, sub *nats.Subscription, disk flow.Starts) (h heardStarts, err error) {
+	for {
+		msg, err := sub.NextMsgWithContext(ctx)
+		switch {
+		case errors.Is(err, nats.ErrNoResponders):
+			h.done = true
+			return h, nil
+		case errors.Is(err, context.DeadlineExceeded):
+			return h, nil
+		case err != nil:
+			return h, fmt.Errorf("ask for this node's last start: %w", err)
+		}
+		answer, err := decodeMessage[startAnswer](msg.Data)
+		switch {
+		case err != nil: // as if it had not answered
+		case answer.Raft == c.store.RaftID() && disk.Older(answer.Start, answer.Change):
+			return heardStarts{old: true, elects: answer.Elects}, nil
+		case answer.Leading:
+			h.done = true
+			return h, nil
+		default:
+			h.answers++
+		}
+		h.elects = h.elects || answer.Elects
+	}
+}
+
+// lastStart tells a node what is known here of its last start.
+func (c *Control) lastStart(q startQuestion) startAnswer {
+	status := c.arb.Status()
+	others := len(slices.DeleteFunc(slices.Clone(status.Voters), func(id uint64) bool { return id == q.Raft }))
+	answer := startAnswer{Leading: status.Leading, Elects: others > len(status.Voters)/2}
+	if n := c.State().NodeByID(q.Identifier); n != nil {
+		answer.Raft, answer.Start, answer.Change = n.Raft, n.Start, n.Registered
+	}
+	return answer
+}
+
+// started notes that this start is registered.
+func (c *Control) started(n *shared.Node) error {
+	if c.cfg.Dir == "" || n.Start != c.start {
+		return nil
+	}
+	return c.keep(c.starts.Registered(n.Start, n.Registered))
+}
