@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -68,12 +69,13 @@ func Run(ctx context.Context, o Options) (err error) {
 // errStopped says that a signal came, or the context ended.
 var errStopped = errors.New("stopped")
 
-// begin starts the nodes and waits until all serve. The first one founds the cluster, which the others need to be there;
-// nodes that were in a cluster before need each other, so that they start together.
+// begin starts the nodes and waits until all serve. In a new cluster one after the other: the first one founds it, which the
+// others need to be there, and they get their numbers in the order of their names. Nodes that were in a cluster before need
+// each other, so that they start together.
 func (c *cluster) begin(ctx context.Context, before bool) error {
 	waves := [][]*node{c.nodes}
 	if !before {
-		waves = [][]*node{c.nodes[:1], c.nodes[1:]}
+		waves = slices.Collect(slices.Chunk(c.nodes, 1))
 	}
 	for _, wave := range waves {
 		for _, n := range wave {
