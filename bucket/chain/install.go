@@ -41,8 +41,8 @@ func (r *Replica) Install(v View) error {
 
 // step sets or ends this copy's being the primary.
 func (r *Replica) step(l *lead) {
-	if r.lead != nil && r.lead.announced && l == nil {
-		r.out.Demoted = true
+	if r.promoted && l == nil {
+		r.out.Demoted, r.promoted = true, false
 	}
 	r.lead = l
 }

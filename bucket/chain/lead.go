@@ -9,7 +9,7 @@ import (
 type lead struct {
 	since     uint64 // epoch of the takeover
 	floor     uint64 // the end of its history then: all that may have been answered before it is up to here
-	announced bool   // Output.Promoted was given
+	announced bool   // Output.Promoted was given for this takeover
 	pending   int    // bytes of the changes that wait for confirmation
 	peers     []peer // the others in the chain, in its order; then those who join
 	recover   int64  // nothing is granted before; 0 if this is no recovery

@@ -87,7 +87,7 @@ func (r *Replica) hand() {
 	if r.lead != nil {
 		until = r.delivered
 		if !r.lead.announced && r.acting() {
-			r.lead.announced = true
+			r.lead.announced, r.promoted = true, true
 			r.out.Promoted = r.lead.since
 			until = last
 		}

@@ -20,9 +20,10 @@ type Replica struct {
 	confirmed uint64 // known to be confirmed
 	delivered uint64 // the table's state; a primary's table is ahead of confirmed
 
-	lead *lead    // not nil: this copy is the primary of view and took over properly
-	up   upstream // where changes come from
-	down *link    // where they go to, nil if nowhere
+	lead     *lead    // not nil: this copy is the primary of view and took over properly
+	promoted bool     // Output.Promoted was given, be it by an earlier life, and Output.Demoted not since
+	up       upstream // where changes come from
+	down     *link    // where they go to, nil if nowhere
 
 	proposal   *View // asked of the control plane, and not known to be refused or overtaken
 	proposedAt int64

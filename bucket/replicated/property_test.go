@@ -71,6 +71,16 @@ func TestNothingAnsweredIsLost(t *testing.T) {
 				}
 			},
 			"takeover": func(t *rapid.T) { w.takeover() },
+			"seal": func(t *rapid.T) { // the leader takes the primary for gone, and is wrong
+				if w.primary() != nil {
+					w.replace(w.any(t))
+				}
+			},
+			"same": func(t *rapid.T) {
+				next := w.view.Clone()
+				next.Epoch++
+				w.commit(next)
+			},
 			"handover": func(t *rapid.T) {
 				if p := w.primary(); p != nil && len(w.view.Chain) > 1 {
 					_ = p.Chain().HandOver(w.view.Chain[1]) //nolint:errcheck // it may not be able to just now

@@ -54,3 +54,25 @@ func TestRestartBeforeTheFirstChange(t *testing.T) {
 		t.Fatalf("the request is turned away: %d", turned)
 	}
 }
+
+// A primary that loses its place before it may act again in an epoch that began anew with it is a replica like any other: it
+// takes its successor's changes.
+func TestDemotedBeforeItActsAgain(t *testing.T) {
+	w, h := alone(t)
+	h.b.Chain().Seal(w.view.Epoch)
+	w.round(h)
+	w.now += nodeLease // it may not act
+	again := w.view.Clone()
+	again.Epoch++
+	w.commit(again)
+	w.round(h)
+	if h.b.Turned() != Later {
+		t.Fatalf("turned %d", h.b.Turned())
+	}
+	h.b.Wait("mark")
+	w.commit(chain.View{Epoch: again.Epoch + 1, Chain: []chain.Member{{Node: 2, Inc: 1}, h.b.Chain().Self()}, InSync: 1})
+	w.round(h)
+	if h.b.Table().Primary() || h.turn || w.lost != 1 {
+		t.Fatalf("primary %v, asked %v, %d marks lost", h.b.Table().Primary(), h.turn, w.lost)
+	}
+}

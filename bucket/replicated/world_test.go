@@ -207,10 +207,15 @@ func (w *world) takeover() bool {
 	if primary.b != nil || primary.lease > w.now {
 		return false
 	}
+	return w.replace(nil)
+}
+
+// replace seals everybody, except a node that does not hear of it unless it is the primary, and has the newest one follow.
+func (w *world) replace(deaf *host) bool {
 	w.owed = w.view.Epoch
 	var reports []chain.Report
 	for _, h := range w.nodes {
-		if h.b == nil {
+		if h.b == nil || h == deaf && h.id != w.view.Primary().Node {
 			continue
 		}
 		h.b.Chain().Seal(w.view.Epoch)
