@@ -61,6 +61,9 @@ func (d *Daemon) openZones(ctx context.Context, state *shared.State) error {
 func (d *Daemon) applyZones(ctx context.Context, state *shared.State) error {
 	d.reloading.Lock()
 	defer d.reloading.Unlock()
+	if d.closing {
+		return fmt.Errorf("take over the zones: %w", ErrStopped)
+	}
 	if d.zonesAt != nil && sameZones(d.zonesAt, state) {
 		return nil
 	}

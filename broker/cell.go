@@ -68,7 +68,7 @@ func (s *shard) request(t *task, c *cell) {
 	case replicated.Elsewhere:
 		s.elsewhere(t, c)
 	case replicated.Misplaced:
-		s.refuse(t, t.zone.misplaced(subjects.BucketOf(t.req.Name, c.Table().Buckets()), c.Number()))
+		s.misplaced(t, c)
 	case replicated.Full:
 		s.refuse(t, overloaded())
 	case replicated.Later:
@@ -102,6 +102,19 @@ func (s *shard) elsewhere(t *task, c *cell) {
 	}
 }
 
+// misplaced sends a request on whose bucket was split since it was queued: as elsewhere does.
+func (s *shard) misplaced(t *task, c *cell) {
+	right := subjects.BucketOf(t.req.Name, c.Table().Buckets())
+	if t.hops == 0 {
+		s.refuse(t, t.zone.misplaced(right, c.Number()))
+		return
+	}
+	t.bucket = right
+	if !s.d.shardOf(right).queue.put(t) {
+		s.refuse(t, overloaded())
+	}
+}
+
 // park keeps a request until the bucket can be asked.
 func (s *shard) park(t *task, c *cell) {
 	now := s.now.Boot
@@ -126,6 +139,14 @@ func (s *shard) unpark(c *cell) {
 	for _, t := range again {
 		s.request(t, c)
 	}
+}
+
+// dismiss refuses the parked requests: the node stops.
+func (s *shard) dismiss(c *cell) {
+	for _, t := range c.parked {
+		s.refuse(t, noPrimary())
+	}
+	c.parked, c.until = nil, 0
 }
 
 // due is when the cell wants to be touched without an input.

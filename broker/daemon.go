@@ -68,6 +68,7 @@ type Daemon struct {
 	turns      [conf.MaxBuckets]turnFlag // by bucket: this node is asked about it
 	turned     chan struct{}             // a bucket's turn, or the shared state, has changed; holds one
 	adopted    chan struct{}             // the shared state has changed; holds one
+	closing    bool                      // Stop has begun: the zones stay as they are; guarded by reloading
 	zonesAt    *shared.State             // the zones, keys and routes are those of this state; guarded by reloading
 	state      atomic.Pointer[shared.State]
 	peers      peers

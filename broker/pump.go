@@ -21,6 +21,10 @@ func (z *zone) pump() {
 	for {
 		select {
 		case msg := <-z.inbox:
+			if msg.Sub == lastMessage {
+				z.through <- struct{}{}
+				continue
+			}
 			scratch = z.receive(msg, scratch)
 		case <-z.quit:
 			return
@@ -136,7 +140,7 @@ func (z *zone) dispatch(t *task, addr subjects.Address, group bool) *subjects.Re
 	switch {
 	case op.OnName():
 		t.bucket = subjects.BucketOf(t.req.Name, buckets)
-		if addr.Path == subjects.Hot && addr.Bucket != t.bucket {
+		if addr.Path == subjects.Hot && addr.Bucket != t.bucket && t.hops == 0 { // another node may count fewer buckets
 			return z.misplaced(t.bucket, addr.Bucket)
 		}
 	case addr.Path == subjects.Hot && op == subjects.OpSessionClose && addr.Bucket < buckets:

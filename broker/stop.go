@@ -23,12 +23,16 @@ func (d *Daemon) stop(ctx context.Context) error {
 	d.log.Info("stopping")
 	d.announce(statusStopping) // before the others see it go
 	toolsErr := d.leaveOperators()
-	d.leave(ctx)
+	others := d.leave(ctx)
 	d.reloading.Lock()
-	defer d.reloading.Unlock()
+	d.closing = true // the zones stay as they are from now on
+	d.reloading.Unlock()
 	d.ready.Store(false)
 	zones := *d.zones.Load()
 	for _, z := range zones {
+		if others {
+			z.retire(ctx)
+		}
 		z.stopping.Store(true)
 	}
 	d.system.stop()
@@ -56,7 +60,10 @@ func (d *Daemon) stop(ctx context.Context) error {
 // the buckets are not this node's any more.
 func (d *Daemon) stopShards(ctx context.Context) error {
 	d.tell(func(s *shard) {
-		s.all(func(c *cell) { c.Tell(s.now, &bucket.Input{Kind: bucket.Stop, KeepSessions: d.journal != nil}) })
+		s.all(func(c *cell) {
+			c.Tell(s.now, &bucket.Input{Kind: bucket.Stop, KeepSessions: d.journal != nil})
+			s.dismiss(c)
+		})
 	})
 	d.drained.Store(true)
 	for _, s := range d.shards {
@@ -70,14 +77,16 @@ func (d *Daemon) stopShards(ctx context.Context) error {
 	return nil
 }
 
-// leave hands everything that this node is primary of to others, and has them know that it goes. Meanwhile it serves.
-func (d *Daemon) leave(ctx context.Context) {
+// leave hands everything that this node is primary of to others, and has them know that it goes. Meanwhile it serves. It
+// says whether there are others.
+func (d *Daemon) leave(ctx context.Context) (others bool) {
 	ctx, cancel := context.WithTimeout(ctx, leaveTime)
 	defer cancel()
 	err := d.control.Leave(ctx)
 	if err != nil && !errors.Is(err, control.ErrAlone) {
 		d.log.Warn("not everything was handed over; what is left is taken over when this node's lease ends", "error", err)
 	}
+	return !errors.Is(err, control.ErrAlone)
 }
 
 // leaveTime is how long a node that is being stopped tries to hand its buckets over.

@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"sync/atomic"
@@ -52,15 +53,39 @@ func (z *zone) turn(number uint32) {
 	}
 }
 
-// hush ends the subscriptions of all buckets, for good.
-func (z *zone) hush() {
+// retire ends that this node is asked anything in the zone, and waits until what was asked before is on its way: the other
+// nodes are asked instead, so that nobody is refused.
+func (z *zone) retire(ctx context.Context) {
 	z.turnMu.Lock()
 	z.quiet = true
+	subs := z.subs
 	z.turnMu.Unlock()
 	for number := range uint32(z.d.buckets()) {
 		z.turn(number)
 	}
+	for _, sub := range subs {
+		if err := sub.Unsubscribe(); err != nil {
+			z.d.log.Debug("end of a subscription", "zone", z.name, "subject", sub.Subject, "error", err)
+		}
+	}
+	if err := z.conn.FlushWithContext(ctx); err != nil {
+		z.d.log.Debug("end of the zone's subscriptions", "zone", z.name, "error", err)
+		return
+	}
+	// What came before the answer to the flush is in the inbox by now, and this comes behind it.
+	select {
+	case z.inbox <- &nats.Msg{Sub: lastMessage}:
+	case <-ctx.Done():
+		return
+	}
+	select {
+	case <-z.through:
+	case <-ctx.Done():
+	}
 }
+
+// lastMessage is the subscription of the message that is behind all others.
+var lastMessage = &nats.Subscription{}
 
 // peers are the other nodes, as far as it concerns who can be asked.
 type peers struct {

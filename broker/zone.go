@@ -36,9 +36,11 @@ type zone struct {
 
 	holds, waiters, sessionCount atomic.Int64
 
-	turnMu sync.Mutex
-	hot    map[uint32]*nats.Subscription // of the buckets that this node is asked about
-	quiet  bool                          // of none any more
+	turnMu  sync.Mutex
+	hot     map[uint32]*nats.Subscription // of the buckets that this node is asked about
+	quiet   bool                          // of none any more
+	subs    []*nats.Subscription          // of everything else
+	through chan struct{}                 // the pump has come to the last message; holds one
 
 	asking atomic.Int64 // requests that wait for other nodes
 
@@ -55,7 +57,7 @@ func (d *Daemon) newZone(settings conf.Zone) (*zone, error) {
 	z := &zone{
 		d: d, name: settings.Name, inbox: make(chan *nats.Msg, inboxSize),
 		tokens: newTokens(d.secret, settings.Name), sessions: make(map[sessionKey]bucket.Session),
-		hot: make(map[uint32]*nats.Subscription), quit: make(chan struct{}), done: make(chan struct{}),
+		hot: make(map[uint32]*nats.Subscription), through: make(chan struct{}, 1), quit: make(chan struct{}), done: make(chan struct{}),
 	}
 	z.stats.started = time.Now().UTC()
 	z.configure(settings)
@@ -75,19 +77,31 @@ func (z *zone) subscribe() error {
 		z.turn(number)
 	}
 	for _, subject := range []string{"locks.*", "locks.*.*"} {
-		if _, err := z.listen(subject, queueGroup); err != nil {
+		if err := z.also(subject, queueGroup); err != nil {
 			return err
 		}
 	}
 	each := []string{subjects.SimplePattern(subjects.OpKeep), subjects.KeepNodePattern(z.d.node)}
 	for _, subject := range append(each, serviceSubjects(z.d.node)...) {
-		if _, err := z.listen(subject, ""); err != nil {
+		if err := z.also(subject, ""); err != nil {
 			return err
 		}
 	}
 	if err := z.conn.FlushTimeout(natsTimeout); err != nil {
 		return fmt.Errorf("subscribe: %w", err)
 	}
+	return nil
+}
+
+// also listens to a subject that is not a bucket's.
+func (z *zone) also(subject, group string) error {
+	sub, err := z.listen(subject, group)
+	if err != nil {
+		return err
+	}
+	z.turnMu.Lock()
+	defer z.turnMu.Unlock()
+	z.subs = append(z.subs, sub)
 	return nil
 }
 
