@@ -12,14 +12,19 @@ import (
 
 // Cluster is some daemons that are one cluster, in the test's process.
 type Cluster struct {
-	Daemons []*broker.Daemon
+	Daemons []*broker.Daemon // an element is written by Restart only
 
 	t         testing.TB
 	opts      []Option
 	auth      *conf.Auth
 	authority *conf.Authority
 	ids       []string
+	data      []string
+	routes    []string // where each listens for the others
 }
+
+// freePort has the kernel choose where a daemon listens for the others, at its first start.
+const freePort = "127.0.0.1:0"
 
 // StartCluster starts a cluster of n daemons, each with its own directory below dir, or without any if dir is "". They are
 // stopped when the test ends.
@@ -43,34 +48,59 @@ func StartCluster(t testing.TB, n int, dir string, opts ...Option) *Cluster {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.ids, c.Daemons = append(c.ids, id), append(c.Daemons, nil)
-		c.start(i, data)
+		c.ids, c.data, c.routes = append(c.ids, id), append(c.data, data), append(c.routes, freePort)
+		c.Daemons = append(c.Daemons, nil)
+		if err := c.start(i); err != nil {
+			t.Fatal(err)
+		}
+		c.routes[i] = c.Daemons[i].RouteURL()
 	}
 	return c
 }
 
-// start starts the i-th daemon: the first one founds the cluster, the others join those that run.
-func (c *Cluster) start(i int, data string) {
+// Restart stops some daemons in an orderly way, one after the other, and starts them again with what they have on disk, all
+// at once. They listen for each other where they did before, and for clients elsewhere.
+func (c *Cluster) Restart(which ...int) {
 	c.t.Helper()
+	for _, i := range which {
+		Stop(c.t, c.Daemons[i])
+	}
+	errs := make(chan error)
+	for _, i := range which {
+		go func() { errs <- c.start(i) }()
+	}
+	for range which {
+		if err := <-errs; err != nil {
+			c.t.Error(err)
+		}
+	}
+	if c.t.Failed() {
+		c.t.FailNow()
+	}
+}
+
+// start starts the i-th daemon: the first one founds the cluster, the others join those that were there before.
+func (c *Cluster) start(i int) error {
 	settings := Settings(c.opts...)
-	settings.Data, settings.Node = data, fmt.Sprint("n", i+1)
-	settings.ClusterListen = "127.0.0.1:0"
-	for _, d := range c.Daemons {
-		if d != nil {
-			settings.Join = append(settings.Join, d.RouteURL())
+	settings.Data, settings.Node = c.data[i], fmt.Sprint("n", i+1)
+	settings.ClusterListen = c.routes[i]
+	for j, route := range c.routes {
+		if j != i && route != freePort {
+			settings.Join = append(settings.Join, route)
 		}
 	}
 	identity, err := conf.NewIdentity(c.authority, c.ids[i])
 	if err != nil {
-		c.t.Fatal(err)
+		return err
 	}
 	d, err := broker.Start(context.Background(), broker.Config{
 		Settings: settings, Auth: c.auth, Identity: identity, NodeID: c.ids[i],
 		Logger: Logger(c.t).With("n", i+1), LameDuck: defaultLameDuck,
 	})
 	if err != nil {
-		c.t.Fatalf("start daemon %d: %v", i+1, err)
+		return fmt.Errorf("start daemon %d: %w", i+1, err)
 	}
 	c.Daemons[i] = d
 	c.t.Cleanup(func() { Stop(c.t, d) })
+	return nil
 }
