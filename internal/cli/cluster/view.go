@@ -65,10 +65,17 @@ func (f *Frame) name(number uint64) string {
 	return fmt.Sprint("node ", number)
 }
 
+// maxNames is how many nodes are named in one cell.
+const maxNames = 6
+
 func (f *Frame) names(numbers []uint64) string {
-	all := make([]string, len(numbers))
+	var all []string
 	for i, n := range numbers {
-		all[i] = f.name(n)
+		if i == maxNames {
+			all = append(all, fmt.Sprintf("+%d", len(numbers)-maxNames))
+			break
+		}
+		all = append(all, f.name(n))
 	}
 	return strings.Join(all, " ")
 }

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -166,6 +167,9 @@ func configure(n *node, nodes []*node) error {
 		addresses = append(addresses, conf.KeyValue{Key: "join", Value: strings.Join(others, ",")})
 	}
 	settings := append([]conf.KeyValue{{Key: "cluster", Value: clusterName}, {Key: "node", Value: n.name}, {Key: "data", Value: n.data}}, addresses...)
+	if lease := leaseOf(len(nodes)); lease > conf.Default().NodeLease {
+		settings = append(settings, conf.KeyValue{Key: "node_lease", Value: lease.String()})
+	}
 	comment := fmt.Sprintf("# %s of the cluster that `oclocks-startup local --dir %s` runs. It writes the addresses anew at each start.\n",
 		n.name, filepath.Dir(n.config))
 	err := conf.NewFile(n.config, comment, settings, nil)
@@ -178,6 +182,13 @@ func configure(n *node, nodes []*node) error {
 		}
 	}
 	return nil
+}
+
+// leaseOf is the node lease of a new cluster: many nodes share the processors of one machine, so each gets more time before
+// the others give it up.
+func leaseOf(nodes int) time.Duration {
+	const few = 5
+	return conf.Default().NodeLease * time.Duration((nodes+few-1)/few)
 }
 
 // checkPorts wants that nobody listens where the nodes will.

@@ -445,6 +445,14 @@ func dead(pid int) bool {
 	return err != nil || strings.Contains(string(stat), ") Z ")
 }
 
+// TestManyNodesGetMoreTime: but all the same, and no more than a daemon takes.
+func TestManyNodesGetMoreTime(t *testing.T) {
+	def := conf.Default().NodeLease
+	if leaseOf(3) != def || leaseOf(5) != def || leaseOf(20) != 4*def || leaseOf(MaxNodes) > conf.MaxNodeLease {
+		t.Errorf("got %v, %v, %v, %v", leaseOf(3), leaseOf(5), leaseOf(20), leaseOf(MaxNodes))
+	}
+}
+
 func TestOptions(t *testing.T) {
 	for _, o := range []Options{{Nodes: -1, Port: 1000}, {Nodes: MaxNodes + 1, Port: 1000}, {Nodes: 1}, {Nodes: 1, Port: 65500}} {
 		if err := o.validate(); err == nil {
