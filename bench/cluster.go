@@ -264,9 +264,17 @@ func (c *contest) rawPairs(ctx context.Context, workers int) error {
 		if err != nil {
 			return err
 		}
-		c.samples.add(rateOf(name, workers), r.rate())
+		c.paired(name, workers, r)
 	}
 	return nil
+}
+
+func (c *contest) paired(name string, workers int, r result) {
+	c.samples.add(rateOf(name, workers), r.rate())
+	if flags.verbose {
+		fmt.Fprintf(os.Stderr, "%s: %s, %d workers: %.0f/s, the slowest pair took %v\n", time.Now().Format("15:04:05"), name, workers,
+			r.rate(), r.slowest.Round(time.Microsecond))
+	}
 }
 
 const rawSpread = "NATS: request, a third to the own node"
@@ -304,7 +312,7 @@ func (c *contest) pairsOf(ctx context.Context, d *daemons, workers int) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", kind, err)
 		}
-		c.samples.add(rateOf(d.label+": "+kind, workers), r.rate())
+		c.paired(d.label+": "+kind, workers, r)
 	}
 	return d.withClients(ctx, func(clients []*client.Client) error {
 		r, err := work(ctx, workers, func(w int) error {
@@ -314,7 +322,7 @@ func (c *contest) pairsOf(ctx context.Context, d *daemons, workers int) error {
 			}
 			return m.Unlock(ctx)
 		})
-		c.samples.add(rateOf(d.label+": "+kindClient, workers), r.rate())
+		c.paired(d.label+": "+kindClient, workers, r)
 		return err
 	})
 }

@@ -21,6 +21,7 @@ type result struct {
 	pairs   int
 	elapsed time.Duration
 	times   []time.Duration // of each pair; only with one worker
+	slowest time.Duration
 }
 
 func (r result) rate() float64 { return float64(r.pairs) / r.elapsed.Seconds() }
@@ -38,14 +39,18 @@ func work(ctx context.Context, workers int, pair func(worker int) error) (result
 	)
 	for w := range workers {
 		group.Go(func() {
-			var times []time.Duration
-			n := 0
+			var (
+				times   []time.Duration
+				slowest time.Duration
+				n       int
+			)
 			for last := time.Now(); last.Before(ending) && ctx.Err() == nil; n++ {
 				if err := pair(w); err != nil {
 					cancel(err)
 					return
 				}
 				now := time.Now()
+				slowest = max(slowest, now.Sub(last))
 				if workers == 1 {
 					times = append(times, now.Sub(last))
 				}
@@ -54,6 +59,7 @@ func work(ctx context.Context, workers int, pair func(worker int) error) (result
 			mu.Lock()
 			defer mu.Unlock()
 			total.pairs += n
+			total.slowest = max(total.slowest, slowest)
 			total.times = append(total.times, times...)
 		})
 	}

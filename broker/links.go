@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -22,6 +23,9 @@ const (
 	framePart  = 2 // from, number of the message, its length, offset of the part, bytes
 )
 
+// laterTime is how long messages that no answer waits for stay for others to go with them.
+const laterTime = 2 * time.Millisecond
+
 // links carries the messages of the chains to the other nodes: what a batch of a shard has for one node is one NATS
 // message, whatever buckets it is about. The chain repeats what is lost.
 type links struct {
@@ -29,14 +33,26 @@ type links struct {
 	conn *nats.Conn
 	self uint64
 
-	mu   sync.Mutex
-	out  map[uint64][]byte // frames in the making, by node
-	text []byte
-	cut  uint64 // messages that were sent in parts
+	mu    sync.Mutex
+	boxes []*outbox   // one for each other node
+	later *time.Timer // sends what stays
+	armed bool        // it will
+	text  []byte
+	cut   uint64 // messages that were sent in parts
 
 	fault corruption
 
-	parts map[uint64]*assembly // by sender; only the connection's reader touches it
+	// Only the connection's reader touches these.
+	parts map[uint64]*assembly // by sender
+	tasks []*task              // of the frame that is read, by shard
+}
+
+// outbox is the frame in the making for one node.
+type outbox struct {
+	node    uint64
+	subject string
+	frame   []byte
+	now     bool // an answer waits for something in it
 }
 
 // assembly is a message of which parts have come.
@@ -50,7 +66,9 @@ func chainSubject(node uint64) string { return "node." + strconv.FormatUint(node
 
 // openLinks begins to listen for what other nodes send to this one.
 func (d *Daemon) openLinks(conn *nats.Conn, self uint64) (*links, error) {
-	l := &links{d: d, conn: conn, self: self, out: make(map[uint64][]byte), parts: make(map[uint64]*assembly)}
+	l := &links{d: d, conn: conn, self: self, parts: make(map[uint64]*assembly), tasks: make([]*task, len(d.shards))}
+	l.later = time.AfterFunc(time.Hour, l.sendRest)
+	l.later.Stop()
 	sub, err := conn.Subscribe(chainSubject(self), l.receive)
 	if err == nil {
 		err = sub.SetPendingLimits(-1, -1) // the windows of the chains bound what is on its way
@@ -70,50 +88,85 @@ func (d *Daemon) openLinks(conn *nats.Conn, self uint64) (*links, error) {
 	return l, nil
 }
 
-// send publishes messages, those for one node together.
-func (l *links) send(messages []chain.Message) {
-	if len(messages) == 0 {
+// send publishes messages, those for one node together. Those of later go when others go to the same node, or before long.
+func (l *links) send(now, later []chain.Message) {
+	if len(now)+len(later) == 0 {
 		return
 	}
 	if fault.File() != "" {
-		l.goWrong(messages)
+		l.goWrong(now)
+		l.goWrong(later)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for i := range messages {
-		m := &messages[i]
-		node := m.To.Node
-		l.text = m.Encode(l.text[:0])
-		if len(l.text) > frameBytes {
-			l.flush(node)
-			l.sendParts(node, l.text)
-			continue
-		}
-		frame := l.out[node]
-		if len(frame)+len(l.text) > frameBytes {
-			l.flush(node)
-			frame = l.out[node]
-		}
-		if len(frame) == 0 {
-			frame = binary.AppendUvarint(append(frame, frameBatch), l.self)
-		}
-		frame = binary.AppendUvarint(frame, uint64(len(l.text)))
-		l.out[node] = append(frame, l.text...)
+	for i := range now {
+		l.put(&now[i]).now = true
 	}
-	for node := range l.out { // order: each goes its own way
-		l.flush(node)
+	stays := false
+	for i := range later {
+		stays = !l.put(&later[i]).now || stays
+	}
+	for _, box := range l.boxes {
+		if box.now {
+			l.flush(box)
+		}
+	}
+	if stays && !l.armed {
+		l.armed = true
+		l.later.Reset(laterTime)
 	}
 }
 
-func (l *links) flush(node uint64) {
-	if frame := l.out[node]; len(frame) > 0 {
-		l.publish(node, frame)
-		l.out[node] = frame[:0]
+// sendRest sends what has stayed long enough.
+func (l *links) sendRest() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.armed = false
+	for _, box := range l.boxes {
+		l.flush(box)
 	}
+}
+
+// put adds a message to the frame for its node, after what is there already.
+func (l *links) put(m *chain.Message) *outbox {
+	box := l.box(m.To.Node)
+	l.text = m.Encode(l.text[:0])
+	if len(box.frame)+len(l.text) > frameBytes {
+		l.flush(box)
+	}
+	if len(l.text) > frameBytes {
+		l.sendParts(box, l.text)
+		return box
+	}
+	if len(box.frame) == 0 {
+		box.frame = binary.AppendUvarint(append(box.frame, frameBatch), l.self)
+	}
+	box.frame = binary.AppendUvarint(box.frame, uint64(len(l.text)))
+	box.frame = append(box.frame, l.text...)
+	return box
+}
+
+func (l *links) box(node uint64) *outbox {
+	for _, box := range l.boxes {
+		if box.node == node {
+			return box
+		}
+	}
+	box := &outbox{node: node, subject: chainSubject(node)}
+	l.boxes = append(l.boxes, box)
+	return box
+}
+
+func (l *links) flush(box *outbox) {
+	if len(box.frame) > 0 {
+		l.publish(box, box.frame)
+		box.frame = box.frame[:0]
+	}
+	box.now = false
 }
 
 // sendParts sends a long message in parts, which arrive in order or not at all.
-func (l *links) sendParts(node uint64, text []byte) {
+func (l *links) sendParts(box *outbox, text []byte) {
 	l.cut++
 	offset := 0
 	for part := range slices.Chunk(text, frameBytes) {
@@ -121,73 +174,82 @@ func (l *links) sendParts(node uint64, text []byte) {
 		frame = binary.AppendUvarint(frame, l.cut)
 		frame = binary.AppendUvarint(frame, uint64(len(text)))
 		frame = binary.AppendUvarint(frame, uint64(offset))
-		l.publish(node, append(frame, part...))
+		l.publish(box, append(frame, part...))
 		offset += len(part)
 	}
 }
 
-func (l *links) publish(node uint64, frame []byte) {
-	if err := l.conn.Publish(chainSubject(node), frame); err != nil {
+func (l *links) publish(box *outbox, frame []byte) {
+	if err := l.conn.Publish(box.subject, frame); err != nil {
 		l.d.metrics.unsent.Inc()
-		l.d.log.Debug("a message to another node could not be sent", "node", node, "error", err)
+		l.d.log.Debug("a message to another node could not be sent", "node", box.node, "error", err)
 	}
 }
 
-// receive takes a frame from another node and gives each shard the messages for its buckets.
+// receive takes a frame from another node and gives each shard the messages for its buckets. Each has its own sum, so
+// those before a damaged one are taken.
 func (l *links) receive(msg *nats.Msg) {
-	from, messages, err := l.decode(msg.Data)
+	from, err := l.decode(msg.Data, l.give)
 	if err != nil {
 		l.d.metrics.misdirected.Inc()
 		l.d.log.Warn("a frame from another node is damaged", "from", from, "error", err)
-		return
 	}
-	for index, s := range l.d.shards {
-		var own []chain.Message
-		for i := range messages {
-			if number := messages[i].Bucket; int(number) < l.d.buckets() && int(number)%len(l.d.shards) == index {
-				own = append(own, messages[i])
-			}
-		}
-		if len(own) > 0 {
-			t := newTask(taskChain, nil)
-			t.from, t.messages = from, own
-			s.queue.put(t)
+	for i, t := range l.tasks {
+		if t != nil {
+			l.d.shards[i].queue.put(t)
+			l.tasks[i] = nil
 		}
 	}
 }
 
-// decode reads a frame. What it gives are parts of it.
-func (l *links) decode(frame []byte) (from uint64, messages []chain.Message, err error) {
+func (l *links) give(from uint64, m *chain.Message) {
+	if int64(m.Bucket) >= int64(l.d.buckets()) {
+		return
+	}
+	t := &l.tasks[int(m.Bucket)%len(l.tasks)]
+	if *t == nil {
+		*t = newTask(taskChain, nil)
+		(*t).from = from
+	}
+	(*t).messages = append((*t).messages, *m)
+}
+
+// decode reads a frame. The messages that it gives are parts of it.
+func (l *links) decode(frame []byte, give func(from uint64, m *chain.Message)) (from uint64, err error) {
 	if len(frame) == 0 {
-		return 0, nil, chain.ErrMessage
+		return 0, chain.ErrMessage
 	}
 	kind, rest := frame[0], frame[1:]
 	if from, rest, err = number(rest); err != nil {
-		return 0, nil, err
+		return 0, err
 	}
 	switch kind {
 	case frameBatch:
 		for len(rest) > 0 {
 			var size uint64
 			if size, rest, err = number(rest); err != nil || size > uint64(len(rest)) {
-				return from, nil, chain.ErrMessage
+				return from, chain.ErrMessage
 			}
 			m, err := chain.Decode(rest[:size:size])
 			if err != nil {
-				return from, nil, err
+				return from, err
 			}
-			messages, rest = append(messages, m), rest[size:]
+			give(from, &m)
+			rest = rest[size:]
 		}
-		return from, messages, nil
+		return from, nil
 	case framePart:
 		whole, err := l.assemble(from, rest)
 		if err != nil || whole == nil {
-			return from, nil, err
+			return from, err
 		}
 		m, err := chain.Decode(whole)
-		return from, []chain.Message{m}, err
+		if err == nil {
+			give(from, &m)
+		}
+		return from, err
 	}
-	return from, nil, fmt.Errorf("%w: a frame of kind %d", chain.ErrMessage, kind)
+	return from, fmt.Errorf("%w: a frame of kind %d", chain.ErrMessage, kind)
 }
 
 // assemble puts parts together; a part that does not follow the last one drops the message, which the chain sends again.

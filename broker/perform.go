@@ -10,7 +10,7 @@ import (
 
 // perform carries out what the cells want done, once the journal has its part of it.
 func (s *shard) perform() {
-	s.d.links.send(s.out.Messages)
+	s.d.links.send(s.out.Messages, s.out.Later)
 	s.publish()
 	for _, mark := range s.out.Marks {
 		switch m := mark.Mark.(type) {

@@ -73,13 +73,13 @@ func (s *shard) run() {
 	var tasks []*task
 	for {
 		tasks = s.queue.take(tasks[:0], batchTasks)
-		s.batch(tasks)
+		next := s.nextDue()
+		if due := len(tasks) > 0 || next <= boottime.Now(); due && !s.d.failed() {
+			s.batch(tasks)
+			continue
+		}
 		if s.d.failed() {
 			return
-		}
-		next := s.nextDue()
-		if len(tasks) > 0 || next <= s.now.Boot {
-			continue
 		}
 		if s.d.drained.Load() && s.queue.empty() {
 			return

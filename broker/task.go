@@ -35,6 +35,9 @@ type task struct {
 	messages []chain.Message
 }
 
+// keepMessages is for how many messages a task that is through keeps the memory.
+const keepMessages = 64
+
 var taskPool = sync.Pool{New: func() any { return new(task) }}
 
 func newTask(kind taskKind, z *zone) *task {
@@ -47,6 +50,10 @@ func (t *task) free() {
 	if t.kind == taskCall {
 		return
 	}
-	*t = task{}
+	messages := t.messages
+	if clear(messages); cap(messages) > keepMessages {
+		messages = nil
+	}
+	*t = task{messages: messages[:0]} // their memory is used again
 	taskPool.Put(t)
 }

@@ -50,6 +50,7 @@ type Bucket struct {
 
 	waiting queue
 	recent  recent
+	urgency urgency
 	out     bucket.Output
 	err     error
 }

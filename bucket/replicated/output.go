@@ -10,6 +10,7 @@ import (
 type Output struct {
 	Records  []Record        // to the journal, before anything below is begun
 	Messages []chain.Message // to the nodes of their To; each may be lost
+	Later    []chain.Message // likewise, but no answer waits for them: better with others than soon
 
 	Released []Effect   // to be seen from outside
 	Marks    []Released // answers to Wait
@@ -28,10 +29,12 @@ type Output struct {
 // Reset empties the output.
 func (o *Output) Reset() {
 	clear(o.Messages)
+	clear(o.Later)
 	clear(o.Released)
 	clear(o.Marks)
 	clear(o.Records)
 	o.Records, o.Messages, o.Released, o.Marks = o.Records[:0], o.Messages[:0], o.Released[:0], o.Marks[:0]
+	o.Later = o.Later[:0]
 	o.Turns, o.Proposals, o.Reports = o.Turns[:0], o.Proposals[:0], o.Reports[:0]
 	o.Behind, o.Alerts, o.Touched = o.Behind[:0], o.Alerts[:0], o.Touched[:0]
 	if o.arena == nil {

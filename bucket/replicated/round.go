@@ -18,7 +18,7 @@ func (b *Bucket) Round(now bucket.Now, out *Output) {
 	}
 	r := b.chain.Ready(now.Boot)
 	b.store(&r, out)
-	out.Messages = append(out.Messages, r.Messages...)
+	b.separate(r.Messages, out)
 	if r.Demoted {
 		b.demote(out)
 	}

@@ -158,7 +158,7 @@ func (w *world) round(h *host) {
 		}
 		h.records = append(h.records, r)
 	}
-	for _, m := range h.out.Messages {
+	for _, m := range slices.Concat(h.out.Messages, h.out.Later) {
 		text := m.Encode(nil)
 		m, err := chain.Decode(text)
 		if err != nil {
