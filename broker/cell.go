@@ -26,6 +26,7 @@ type cell struct {
 	later   bool                    // it could not be split in this batch
 	parked  []*task                 // requests that came while nobody could answer for the bucket, in order
 	until   int64                   // when the oldest of them is given up, boot time in nanoseconds
+	why     replicated.Turned       // what kept the newest of them from its turn
 	sync    syncSample
 }
 
@@ -126,12 +127,12 @@ func (s *shard) park(t *task, c *cell) {
 		return
 	}
 	c.parked = append(c.parked, t)
-	c.until = c.parked[0].parkedUntil
+	c.until, c.why = c.parked[0].parkedUntil, c.Turned()
 }
 
 // unpark tries the parked requests again when something has changed, or their time is over.
 func (s *shard) unpark(c *cell) {
-	if len(c.parked) == 0 || c.Turned() == replicated.Later && s.now.Boot < c.until {
+	if len(c.parked) == 0 || s.now.Boot < c.until && s.orphaned(c) {
 		return
 	}
 	again := c.parked
@@ -139,6 +140,18 @@ func (s *shard) unpark(c *cell) {
 	for _, t := range again {
 		s.request(t, c)
 	}
+}
+
+// orphaned says whether nobody can be asked about a bucket, as far as this node knows.
+func (s *shard) orphaned(c *cell) bool {
+	switch c.Turned() {
+	case replicated.Later:
+		return true
+	case replicated.Elsewhere:
+		view := c.Chain().View()
+		return s.d.peers.gone(view.Primary().Node)
+	}
+	return false
 }
 
 // dismiss refuses the parked requests: the node stops.
@@ -158,7 +171,7 @@ func (c *cell) due(now int64) int64 {
 	if len(c.parked) == 0 {
 		return next
 	}
-	if c.Turned() != replicated.Later {
+	if c.Turned() != c.why { // who can be asked without that comes with an input
 		return min(next, now)
 	}
 	return min(next, c.until)
