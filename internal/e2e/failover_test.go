@@ -18,7 +18,7 @@ func holdStatic(t testing.TB, nc *nats.Conn, name string) answer {
 	t.Helper()
 	var a answer
 	var err error
-	for range 400 {
+	for deadline := time.Now().Add(2 * patience); time.Now().Before(deadline); {
 		if err = tryLock(nc, name, &a); err == nil && a.Granted {
 			return a
 		}
@@ -30,7 +30,7 @@ func holdStatic(t testing.TB, nc *nats.Conn, name string) answer {
 
 func tryLock(nc *nats.Conn, name string, a *answer) error {
 	body := fmt.Sprintf(`{"name":%q,"kind":"static","ttl":"10m","request":"h-%s"}`, name, name)
-	msg, err := nc.Request("locks.acquire.anyone", []byte(body), time.Second)
+	msg, err := nc.Request("locks.acquire.anyone", []byte(body), askTime)
 	if err != nil {
 		return err
 	}
@@ -43,7 +43,7 @@ func waitQueue(t testing.TB, nc *nats.Conn, name string, n int) {
 	t.Helper()
 	deadline := time.Now().Add(patience)
 	for {
-		msg, err := nc.Request("locks.query.anyone", fmt.Appendf(nil, `{"name":%q}`, name), time.Second)
+		msg, err := nc.Request("locks.query.anyone", fmt.Appendf(nil, `{"name":%q}`, name), askTime)
 		var rec struct {
 			Waiting int `json:"waiting"`
 		}

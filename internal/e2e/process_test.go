@@ -162,6 +162,9 @@ func (p *process) signal(s syscall.Signal) {
 	}
 }
 
+// alive says whether nobody has ended it, and it has not ended by itself as far as is known.
+func (p *process) alive() bool { return p.cmd.ProcessState == nil }
+
 // kill is kill -9, and waits until the process is gone.
 func (p *process) kill() {
 	p.signal(syscall.SIGKILL)

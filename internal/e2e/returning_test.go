@@ -1,16 +1,16 @@
 package e2e
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/nats-io/nats.go"
 )
 
-// estate is static locks in all buckets, and what is known of them.
+// estate is static locks in most of the buckets, and what is known of them.
 type estate struct {
 	*cluster
 	nc    *nats.Conn
@@ -18,13 +18,12 @@ type estate struct {
 	held  map[string]answer
 }
 
-// settle takes static locks, some in every bucket.
+// settle takes static locks, in most of the buckets.
 func settle(t *testing.T, c *cluster, home int) *estate {
 	t.Helper()
 	e := &estate{cluster: c, nc: c.plain(home), held: make(map[string]answer)}
-	info := c.info(home)
-	for k := 0; len(e.names) < 2*int(info.Buckets); k++ {
-		e.names = append(e.names, "estate"+string(rune('a'+k%26))+strings.Repeat("y", k/26))
+	for k := range buckets {
+		e.names = append(e.names, fmt.Sprint("estate", k))
 	}
 	e.take("first")
 	return e
@@ -59,24 +58,11 @@ func (e *estate) check(nc *nats.Conn, request string) {
 		if a := takeStatic(e.t, nc, name, request); a.Token != held.Token || a.Key != held.Key {
 			e.t.Errorf("%s: token %d and key %s, not %d and %s", name, a.Token, a.Key, held.Token, held.Key)
 		}
-		a := e.askFor(nc, name)
+		a := askUntil(e.t, nc, "acquire", name, fmt.Appendf(nil, `{"name":%q,"kind":"static","ttl":"10m"}`, name), answered)
 		if a.Granted {
 			e.t.Errorf("%s is granted with token %d while %d holds it", name, a.Token, held.Token)
 		}
 	}
-}
-
-// askFor asks for a lock as somebody else, until there is an answer that says something.
-func (e *estate) askFor(nc *nats.Conn, name string) (a answer) {
-	e.t.Helper()
-	for range 400 {
-		a, ok := ask(nc, "acquire", askTime, `{"name":%q,"kind":"static","ttl":"10m"}`, name)
-		if ok && (a.Error == nil || a.Error.Code != 503 && a.Error.Code != 421) {
-			return a
-		}
-	}
-	e.t.Fatalf("nobody says who holds %s", name)
-	return a
 }
 
 // victim is a node that does not lead, and the two others.
@@ -109,7 +95,10 @@ func (c *cluster) leads() int {
 // A node that comes back with an empty memory, or with an old copy of its directory, is not counted for what it had: as soon
 // as it is there, another one dies that does have it.
 func TestReturningNode(t *testing.T) {
-	c := startCluster(t, 3)
+	c := newCluster(t, 3).withFaults()
+	for i := range c.nodes {
+		c.start(i)
+	}
 	c.balanced()
 	e := settle(t, c, 0)
 	t.Run("with an empty memory", func(t *testing.T) {
@@ -134,21 +123,23 @@ func TestReturningNode(t *testing.T) {
 	})
 }
 
-// returns kills a node, has everything change that it had, changes its directory and brings it back; then the one dies that
-// leads, which was in its chains. early is called while the node is down for the first time.
+// returns kills a node, has everything change that it had, changes its directory and brings it back. When the control plane
+// counts on it, and its copies have heard nothing yet, the node dies that leads, which was in its chains. early is called
+// while the node is down for the first time.
 func returns(t *testing.T, e *estate, request string, change, early func(dir string)) {
 	t.Helper()
 	c := e.cluster
 	victim, others := c.victim()
+	lead, other := others[0], others[1]
 	dir := c.nodes[victim].dir
-	e.nc = c.plain(others[1])
+	e.nc = c.plain(other)
+	inside := c.inside(other)
 	if early != nil {
 		c.stop(victim)
 		early(dir)
 		c.start(victim)
-		c.whole(c.inside(others[1]), 0, 1, 2)
 		e.move(request + " before")
-		c.whole(c.inside(others[1]), 0, 1, 2)
+		c.whole(inside, 0, 1, 2)
 	}
 	c.kill(victim)
 	e.move(request)
@@ -158,15 +149,24 @@ func returns(t *testing.T, e *estate, request string, change, early func(dir str
 		}
 	}
 	change(dir)
-	c.start(victim)
-	lead := others[0]
+	c.arm(victim, "control.hold=1")
+	c.launch(victim)
+	c.votes(inside, victim)
 	c.kill(lead)
 	e.check(e.nc, request)
+	c.arm(victim)
+	c.nodes[victim].serving()
 	c.start(lead)
-	c.whole(c.inside(others[1]), 0, 1, 2)
+	c.whole(inside, 0, 1, 2)
 	for i := range c.nodes {
 		e.check(c.plain(i), request)
 	}
+}
+
+// votes waits until a node is a voter of the control plane and has a lease.
+func (c *cluster) votes(inside *nats.Conn, i int) {
+	c.t.Helper()
+	c.until(inside, "the node votes", []int{i}, func(all map[int]*inner) bool { return all[i].Voter && all[i].Lease > 0 })
 }
 
 // A daemon with another node's identifier and certificate. While that one lives it is refused, and nobody is disturbed; when
@@ -196,6 +196,7 @@ func TestAnotherNodesIdentifier(t *testing.T) {
 	c.kill(victim)
 	e.move("second")
 	c.start(3)
+	c.votes(c.inside(others[1]), 3)
 	c.kill(others[0])
 	e.check(e.nc, "second")
 	dead := c.nodes[victim]

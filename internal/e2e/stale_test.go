@@ -26,11 +26,7 @@ type past struct {
 	name2, free2 answer // to the holders of name and other, by the successor
 }
 
-// ask is one request of a plain client, to whatever node takes it. It gives no answer, false, if none came.
-func ask(nc *nats.Conn, op string, wait time.Duration, body string, args ...any) (a answer, ok bool) {
-	return askAt(nc, "locks."+op+".anyone", wait, fmt.Appendf(nil, body, args...))
-}
-
+// askAt is one request of a plain client. It gives no answer, false, if none came.
 func askAt(nc *nats.Conn, subject string, wait time.Duration, body []byte) (a answer, ok bool) {
 	msg, err := nc.Request(subject, body, wait)
 	return a, err == nil && json.Unmarshal(msg.Data, &a) == nil
@@ -82,32 +78,49 @@ func (c *cluster) successor(nc *nats.Conn, name string, i int) int {
 }
 
 // takeStatic takes a static lock for a plain client with a request of that name.
-func takeStatic(t testing.TB, nc *nats.Conn, name, request string) (a answer) {
+func takeStatic(t testing.TB, nc *nats.Conn, name, request string) answer {
 	t.Helper()
-	for range 400 {
-		a, _ = ask(nc, "acquire", time.Second, `{"name":%q,"kind":"static","ttl":"10m","request":"%s-%s"}`, name, request, name)
-		if a.Granted {
-			return a
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	t.Fatalf("%s cannot be taken: %+v %+v", name, a, a.Error)
+	a := askUntil(t, nc, "acquire", name, fmt.Appendf(nil, `{"name":%q,"kind":"static","ttl":"10m","request":"%s-%s"}`, name, request, name),
+		func(a *answer) bool { return a.Granted })
 	return a
 }
 
 func release(t testing.TB, nc *nats.Conn, name string, a answer) {
 	t.Helper()
-	for range 400 {
-		r, ok := ask(nc, "release", time.Second, "%s", releaseBody(name, a))
-		if ok && r.Error == nil {
-			return
-		}
-		if ok && r.Error.Code != 503 && r.Error.Code != 421 {
-			t.Fatalf("release of %s: %+v", name, r.Error)
-		}
-		time.Sleep(10 * time.Millisecond)
+	r := askUntil(t, nc, "release", name, releaseBody(name, a), answered)
+	if r.Error != nil {
+		t.Fatalf("release of %s: %+v", name, r.Error)
 	}
-	t.Fatalf("the release of %s is never answered", name)
+}
+
+// answered says whether it is more than that it should be asked again.
+func answered(a *answer) bool { return a.Error == nil || a.Error.Code != 503 && a.Error.Code != 421 }
+
+// buckets is how many there are by default.
+const buckets = 32
+
+// askUntil repeats a request until the answer is as it should be, by turns to the primary and to any node: one may stand
+// still.
+func askUntil(t testing.TB, nc *nats.Conn, op, name string, body []byte, ok func(*answer) bool) answer {
+	t.Helper()
+	ways := []string{
+		fmt.Sprintf("locks.b.%d.%s.anyone", subjects.BucketOf(name, buckets), op),
+		fmt.Sprintf("locks.%s.anyone", op),
+	}
+	var last answer
+	deadline := time.Now().Add(2 * patience)
+	for i := 0; time.Now().Before(deadline); i++ {
+		a, came := askAt(nc, ways[i%2], askTime, body)
+		if came && ok(&a) {
+			return a
+		}
+		if came {
+			last = a
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	t.Fatalf("%s of %s: not after %s; the last answer is %+v %+v", op, name, 2*patience, last, last.Error)
+	return last
 }
 
 // answersNothingOld asks, from a node, about everything that has changed since, and judges the answers: either the truth of
