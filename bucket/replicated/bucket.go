@@ -170,7 +170,7 @@ func (b *Bucket) proposed(keep func(e *bucket.Effect) bool) {
 	}
 	for i := range b.out.Effects {
 		if e := &b.out.Effects[i]; keep == nil || keep(e) {
-			b.waiting.put(b.out.Seq, e, nil)
+			b.waiting.put(b.out.Seq, e, len(b.out.Change) > 0)
 		}
 	}
 }
@@ -185,7 +185,7 @@ func (b *Bucket) Refused(view *chain.View) {
 }
 
 // Wait has the mark come back when everything that the table says now is confirmed. Request must say Taken.
-func (b *Bucket) Wait(mark any) { b.waiting.put(b.table.Seq(), nil, mark) }
+func (b *Bucket) Wait(mark any) { b.waiting.wait(b.table.Seq(), mark) }
 
 // Next is when Tick and Round are due if no input comes before, in nanoseconds of the boot clock: now if there is something
 // for Round to give.

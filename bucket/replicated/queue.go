@@ -7,6 +7,7 @@ type item struct {
 	seq    uint64
 	effect bucket.Effect
 	mark   any
+	kept   bool // it is of a change, so that whoever has the change can tell it
 }
 
 // queue has what waits for confirmation, in order.
@@ -16,13 +17,11 @@ type queue struct {
 	touched []string // zones of the changes since the last round
 }
 
-func (q *queue) put(seq uint64, e *bucket.Effect, mark any) {
-	i := item{seq: seq, mark: mark}
-	if e != nil {
-		i.effect = *e
-	}
-	q.items = append(q.items, i)
+func (q *queue) put(seq uint64, e *bucket.Effect, kept bool) {
+	q.items = append(q.items, item{seq: seq, effect: *e, kept: kept})
 }
+
+func (q *queue) wait(seq uint64, mark any) { q.items = append(q.items, item{seq: seq, mark: mark}) }
 
 func (q *queue) empty() bool { return q.head == len(q.items) }
 
@@ -56,15 +55,18 @@ func (q *queue) shrink() {
 	}
 }
 
-// drop gives up everything: marks come back as lost. Replies are lost too: whoever takes over gives those that told of a
-// change, and who asked for something else asks again.
-func (q *queue) drop(out *Output) {
-	for _, i := range q.items[q.head:] {
-		if i.mark != nil {
+// drop gives up everything: marks come back as lost. What tells of a change is remembered: whoever takes over tells it if
+// he has the change, and it may be this copy again. Who asked for something else asks again.
+func (q *queue) drop(now int64, r *recent, out *Output) {
+	for i := range q.items[q.head:] {
+		switch i := &q.items[q.head+i]; {
+		case i.mark != nil:
 			out.Marks = append(out.Marks, Released{Mark: i.mark, Lost: true})
+		case i.kept:
+			r.put(now, i.seq, &i.effect)
 		}
 	}
-	q.items, q.head, q.touched = nil, 0, q.touched[:0]
+	q.items, q.head = nil, 0
 }
 
 const (
@@ -90,7 +92,7 @@ func (r *recent) put(now int64, seq uint64, e *bucket.Effect) {
 	if len(r.items)-r.head >= recentMost {
 		r.pop()
 	}
-	r.items = append(r.items, recentItem{at: now, item: item{seq: seq, effect: *e}})
+	r.items = append(r.items, recentItem{at: now, item: item{seq: seq, effect: *e, kept: true}})
 	if r.head > recentMost {
 		n := copy(r.items, r.items[r.head:])
 		clear(r.items[n:])

@@ -3,6 +3,7 @@ package replicated
 import (
 	"testing"
 
+	"github.com/opencluster/oclocks/bucket"
 	"github.com/opencluster/oclocks/bucket/chain"
 	"github.com/opencluster/oclocks/subjects"
 )
@@ -74,5 +75,48 @@ func TestDemotedBeforeItActsAgain(t *testing.T) {
 	w.round(h)
 	if h.b.Table().Primary() || h.turn || w.lost != 1 {
 		t.Fatalf("primary %v, asked %v, %d marks lost", h.b.Table().Primary(), h.turn, w.lost)
+	}
+}
+
+// A reply whose change was not confirmed when its primary lost the place is given if that one takes over again, and not told
+// otherwise: its successor did not live to.
+func TestRepliesOfAPrimaryThatComesBack(t *testing.T) {
+	w := newWorld(t, 2)
+	for range 40 {
+		w.pass(5*ms, func(*host) bool { return true })
+		for _, h := range w.nodes {
+			w.round(h)
+		}
+		for len(w.net) > 0 {
+			w.deliver(0)
+		}
+	}
+	p, s := w.nodes[0], w.nodes[1]
+	if w.view.InSync != 2 || w.view.Primary().Node != 1 {
+		t.Fatal(w.view)
+	}
+	w.acquire("a", "n", 0)
+	w.acquire("b", "n", 0)
+	p.b.Request(w.clock(), &bucket.Input{Zone: testZone, User: "u", Reply: "_INBOX.query", Req: &subjects.Request{Op: subjects.OpQuery, Name: "n"}}, nil)
+	w.round(p)
+	if w.asked["a"].told != "" {
+		t.Fatal("told before it was confirmed")
+	}
+	w.net = nil
+	chain01 := w.view.Chain
+	p.b.Chain().Seal(w.view.Epoch)
+	w.commit(chain.View{Epoch: w.view.Epoch + 1, Chain: []chain.Member{chain01[1], chain01[0]}, InSync: 2})
+	w.round(p)
+	s.b = nil
+	w.commit(chain.View{Epoch: w.view.Epoch + 1, Chain: []chain.Member{chain01[0]}, InSync: 1})
+	w.pass(ms, func(*host) bool { return true })
+	for range 3 {
+		w.round(p)
+	}
+	if w.asked["a"].grant == nil {
+		t.Fatalf("the grant is not told: %q", w.asked["a"].told)
+	}
+	if w.asked["b"].told == "" {
+		t.Fatal("what the other one was told is remembered, and was not told")
 	}
 }

@@ -17,11 +17,11 @@ func (b *Bucket) Round(now bucket.Now, out *Output) {
 		b.begin(out)
 	}
 	r := b.chain.Ready(now.Boot)
+	if r.Demoted { // first: a table that is thrown away takes with it what was to be told of it
+		b.demote(now, out)
+	}
 	b.store(&r, out)
 	b.separate(r.Messages, out)
-	if r.Demoted {
-		b.demote(out)
-	}
 	b.deliver(now, &r, out)
 	b.sure = r.Confirmed
 	if r.Promoted != 0 {
@@ -193,10 +193,10 @@ func (b *Bucket) recovery(now bucket.Now, r *chain.Output) {
 const recoveryStep = 1_000_000_000
 
 // demote makes the table a replica again.
-func (b *Bucket) demote(out *Output) {
+func (b *Bucket) demote(now bucket.Now, out *Output) {
 	b.acting, b.limit = false, 0
 	b.table.Demote()
-	b.waiting.drop(out)
+	b.waiting.drop(now.Boot, &b.recent, out)
 }
 
 // tellTurn says when this node begins and ends to be the one that is asked.
