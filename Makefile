@@ -14,7 +14,7 @@ FUZZTIME  ?= 10s
 ARGS      ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help build try run test race cover fuzz lint vuln bench bench-build tools clean
+.PHONY: help build try run cluster test race cover fuzz lint vuln bench bench-build tools clean
 
 help: ## list what can be done
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -28,6 +28,9 @@ try: build ## start a broker, watch a lock being taken, waited for and released,
 
 run: build ## start the daemon in the foreground (ARGS='--listen …')
 	$(BIN)/oclocks-daemon $(ARGS)
+
+cluster: build ## run a cluster of three on this machine (ARGS='--nodes 5 --port 5000')
+	@$(BIN)/oclocks-startup local --nodes 3 --dir $(BIN)/cluster $(ARGS)
 
 test: ## run all tests (TESTFLAGS='-race -count=3')
 	$(GO) test $(TESTFLAGS) ./...

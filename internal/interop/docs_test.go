@@ -18,7 +18,7 @@ import (
 )
 
 // docs are the pages whose shell blocks must run as they stand.
-var docs = []string{"README.md", "docs/protocol.md", "docs/locks.md", "docs/configuration.md", "docs/security.md", "docs/operations.md"}
+var docs = []string{"README.md", "docs/protocol.md", "docs/locks.md", "docs/configuration.md", "docs/security.md", "docs/operations.md", "docs/cluster.md"}
 
 // TestDocumentedCommandsRun runs every block that is marked ```sh of a page, in their order, in one shell and an empty
 // folder, with our commands and the nats CLI on the path. Blocks marked otherwise (console, text, make) are not run. Only
@@ -55,11 +55,18 @@ set -x
 func runPage(t *testing.T, script, natsDir string) {
 	t.Helper()
 	address, http := freeAddress(t), freeAddress(t)
-	if !regexp.MustCompile(`(?m)^oclocks-daemon .*&`).MatchString(script) {
+	ports := strings.NewReplacer()
+	switch {
+	case regexp.MustCompile(`(?m)^oclocks-startup local .*&`).MatchString(script):
+		port := freePorts(t)
+		address = fmt.Sprint("127.0.0.1:", port+1)
+		ports = strings.NewReplacer("--port 4221", fmt.Sprint("--port ", port), "127.0.0.1:4223", fmt.Sprint("127.0.0.1:", port+2),
+			"127.0.0.1:4224", fmt.Sprint("127.0.0.1:", port+3))
+	case !regexp.MustCompile(`(?m)^oclocks-daemon .*&`).MatchString(script):
 		daemon := brokertest.Start(t, func(s *conf.Settings) { s.HTTP = http })
 		address = strings.TrimPrefix(daemon.URL(), "nats://")
 	}
-	script = strings.NewReplacer("127.0.0.1:4222", address, "127.0.0.1:8222", http).Replace(script)
+	script = strings.NewReplacer("127.0.0.1:4222", address, "127.0.0.1:8222", http).Replace(ports.Replace(script))
 	home := t.TempDir()
 	ctx, cancel := context.WithTimeout(context.Background(), 4*patience)
 	defer cancel()
@@ -119,6 +126,22 @@ func TestBlocks(t *testing.T) {
 	if got := blocks(text, "sh"); got != "one\ntwo\nfour\n" {
 		t.Errorf("got %q", got)
 	}
+}
+
+// freePorts is a port after which those of three nodes of a local cluster are free.
+func freePorts(t *testing.T) int {
+	t.Helper()
+	free := func(port int) bool {
+		l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", port))
+		return err == nil && l.Close() == nil
+	}
+	for port := 20000; port < 30000; port += 10 {
+		if free(port+1) && free(port+2) && free(port+3) && free(port+101) && free(port+102) && free(port+103) {
+			return port
+		}
+	}
+	t.Fatal("no free ports")
+	return 0
 }
 
 // freeAddress is an address of this machine on which nobody listens.
