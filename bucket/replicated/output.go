@@ -26,6 +26,9 @@ type Output struct {
 	arena []byte // payloads of Records
 }
 
+// arenaMost is how much memory an output keeps for the next round, in bytes.
+const arenaMost = 8 << 20
+
 // Reset empties the output.
 func (o *Output) Reset() {
 	clear(o.Messages)
@@ -37,7 +40,7 @@ func (o *Output) Reset() {
 	o.Later = o.Later[:0]
 	o.Turns, o.Proposals, o.Reports = o.Turns[:0], o.Proposals[:0], o.Reports[:0]
 	o.Behind, o.Alerts, o.Touched = o.Behind[:0], o.Alerts[:0], o.Touched[:0]
-	if o.arena == nil {
+	if o.arena == nil || cap(o.arena) > arenaMost { // an image of a large table was in it
 		o.arena = make([]byte, 0, 64<<10)
 	}
 	clear(o.Forks)

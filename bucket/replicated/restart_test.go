@@ -120,3 +120,27 @@ func TestRepliesOfAPrimaryThatComesBack(t *testing.T) {
 		t.Fatal("what the other one was told is remembered, and was not told")
 	}
 }
+
+// Whatever beginning of its records has come to the journal: a copy that has thrown everything away is another member.
+func TestAnEndBetweenTwoRecords(t *testing.T) {
+	w, h := alone(t)
+	self := h.b.Chain().Self()
+	had := len(h.records)
+	h.b.Chain().Seal(w.view.Epoch)
+	w.commit(chain.View{Epoch: w.view.Epoch + 1, Chain: []chain.Member{{Node: 2, Inc: 1}, self}, InSync: 1})
+	w.round(h)
+	if err := h.b.Chain().Leave(); err != nil {
+		t.Fatal(err)
+	}
+	w.commit(chain.View{Epoch: w.view.Epoch + 1, Chain: []chain.Member{{Node: 2, Inc: 1}}, InSync: 1})
+	w.round(h)
+	if h.b.Table().Seq() != 0 {
+		t.Fatal("nothing is thrown away")
+	}
+	for n := had; n <= len(h.records); n++ {
+		b := restarted(t, w.config(h), h.records[:n])
+		if b.Table().Seq() == 0 && b.Chain().Self() == self {
+			t.Fatalf("after record %d of %d it is %v, with nothing", n, len(h.records), self)
+		}
+	}
+}

@@ -44,10 +44,12 @@ func (b *Bucket) Round(now bucket.Now, out *Output) {
 	b.ask(&r, out)
 }
 
-// store gives the records that the journal needs before anything else is done.
+// store gives the records that the journal needs before anything else is done. The state is the first, since a process may
+// end between two records: a copy that has thrown everything away must not be the member that had it.
 func (b *Bucket) store(r *chain.Output, out *Output) {
 	if r.State != nil {
 		b.state = *r.State
+		b.record(out, appendState(append(out.begin(), byte(recordState)), r.State))
 	}
 	if r.Discard {
 		b.record(out, append(out.begin(), byte(recordDrop)))
@@ -63,9 +65,6 @@ func (b *Bucket) store(r *chain.Output, out *Output) {
 	}
 	for i := range r.Append {
 		b.record(out, appendChange(out.begin(), &r.Append[i], r.Confirmed))
-	}
-	if r.State != nil {
-		b.record(out, appendState(append(out.begin(), byte(recordState)), r.State))
 	}
 }
 
