@@ -30,7 +30,7 @@ run: build ## start the daemon in the foreground (ARGS='--listen …')
 	$(BIN)/oclocks-daemon $(ARGS)
 
 cluster: build ## run a cluster of three on this machine (ARGS='--nodes 5 --port 5000')
-	@$(BIN)/oclocks-startup local --nodes 3 --dir $(BIN)/cluster $(ARGS)
+	@$(BIN)/oclocks-startup local --dir $(BIN)/cluster $(ARGS)
 
 test: ## run all tests (TESTFLAGS='-race -count=3')
 	$(GO) test $(TESTFLAGS) ./...
