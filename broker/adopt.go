@@ -13,8 +13,10 @@ import (
 // adopt takes over what has changed in the shared configuration. It is called in order, and does not wait: what takes
 // longer is done by the goroutine of follow.
 func (d *Daemon) adopt(old, now *shared.State) {
-	if old == nil || !slices.EqualFunc(old.Nodes, now.Nodes, sameNode) {
+	if old == nil || !slices.EqualFunc(old.Nodes, now.Nodes, sameNode) || old.Settings.Copies != now.Settings.Copies {
 		d.scores(now)
+	} else if now.Settings.Copies != 0 {
+		d.scoresMoved(old, now)
 	}
 	d.events.notice()
 	select {
@@ -24,6 +26,15 @@ func (d *Daemon) adopt(old, now *shared.State) {
 	select {
 	case d.turned <- struct{}{}:
 	default:
+	}
+}
+
+// scoresMoved does what scores does for buckets that have another primary: who gave one away need not have a copy any more.
+func (d *Daemon) scoresMoved(old, now *shared.State) {
+	for number := range min(len(old.Views), len(now.Views)) {
+		if old.Views[number].Primary() != now.Views[number].Primary() {
+			d.tellCell(uint32(number), func(s *shard, c *cell) { s.score(c, now) })
+		}
 	}
 }
 

@@ -65,6 +65,7 @@ type Daemon struct {
 	life       uint64           // of this node: how often it has begun without all that it had
 	count      atomic.Int64     // of buckets
 	shards     []*shard
+	sharded    atomic.Bool               // shards is set
 	turns      [conf.MaxBuckets]turnFlag // by bucket: this node is asked about it
 	turned     chan struct{}             // a bucket's turn, or the shared state, has changed; holds one
 	adopted    chan struct{}             // the shared state has changed; holds one

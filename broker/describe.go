@@ -31,6 +31,9 @@ type CopyStatus struct {
 
 // copies asks the shards for this node's copies, by bucket; nil if one of them does not get to it in time.
 func (d *Daemon) copies() []*CopyStatus {
+	if !d.sharded.Load() {
+		return nil // somebody asks while this node starts
+	}
 	parts := make(chan []CopyStatus, len(d.shards))
 	d.tell(func(s *shard) {
 		list := make([]CopyStatus, 0, len(s.cells))

@@ -112,6 +112,7 @@ func (d *Daemon) openBuckets(past past, state *shared.State) error {
 		}
 		s.add(b)
 	}
+	d.sharded.Store(true)
 	return nil
 }
 
