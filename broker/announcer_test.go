@@ -34,20 +34,20 @@ func newCrowd(n int, value string) *crowd {
 
 // run goes on for a time in steps of 10 ms; sees says what a node sees when, and its place.
 func (c *crowd) run(from, to int64, delay int64, sees func(node int, at int64) (string, int)) {
-	for now := from; now < to; now += 10 {
+	for at := from; at < to; at += 10 {
 		for _, l := range c.post {
-			if l.at == now {
+			if l.at == at {
 				c.nodes[l.to].heard("x", l.value)
 			}
 		}
 		for i, a := range c.nodes {
-			value, place := sees(i, now)
-			tell, _ := a.look(now*int64(time.Millisecond), map[string]sight{"x": {value: value, place: place}}, place)
+			value, place := sees(i, at)
+			tell, _ := a.look(at*int64(time.Millisecond), map[string]sight{"x": {value: value, place: place}}, place)
 			for _, n := range tell {
 				c.told = append(c.told, fmt.Sprint(i, " ", n.now))
 				for to := range c.nodes {
 					if !c.cut(i, to) {
-						c.post = append(c.post, letter{now + delay, to, n.now})
+						c.post = append(c.post, letter{at + delay, to, n.now})
 					}
 				}
 			}

@@ -98,7 +98,7 @@ func (s *shard) elsewhere(t *task, c *cell) {
 	case t.hops > maxHops:
 		s.refuse(t, noPrimary())
 	default:
-		s.d.links.forward(node, t)
+		t.forward(node)
 		s.finished = append(s.finished, t)
 	}
 }

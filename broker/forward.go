@@ -13,53 +13,49 @@ const maxHops = 3
 
 // The headers of a request that one node passes on to another.
 const (
-	headerZone    = "Zone"
 	headerSubject = "Subject"
 	headerReply   = "Reply"
 	headerHops    = "Hops"
 )
 
-func forwardSubject(node uint64) string { return "node." + strconv.FormatUint(node, 10) + ".forward" }
+// forwardPrefix is where a node is passed requests on, in the zone's own account and not in that of the nodes: there they
+// come behind what the first node's server has told of the caller's inbox. A request that overtook that would be answered to
+// nobody. No user may publish there.
+const forwardPrefix = "$OCLOCKS.forward."
+
+func forwardSubject(node uint64) string { return forwardPrefix + strconv.FormatUint(node, 10) }
 
 // passedOn is the subscription of messages that came from another node and not from the zone's connection.
 var passedOn = &nats.Subscription{}
 
 // forward passes a request on to another node with the caller's own reply subject. Its user was proven by the server that
 // took it; nodes trust each other.
-func (l *links) forward(node uint64, t *task) {
-	l.pass(node, t.zone.name, subjects.HotSubject(t.bucket, t.req.Op, t.in.User), t)
+func (t *task) forward(node uint64) {
+	t.pass(node, subjects.HotSubject(t.bucket, t.req.Op, t.in.User))
 }
 
 // pass passes a request on as if it had come on that subject.
-func (l *links) pass(node uint64, zone, subject string, t *task) {
+func (t *task) pass(node uint64, subject string) {
 	msg := &nats.Msg{Subject: forwardSubject(node), Data: t.req.AppendJSON(nil), Header: nats.Header{
-		headerZone:    {zone},
 		headerSubject: {subject},
 		headerReply:   {t.in.Reply},
 		headerHops:    {strconv.Itoa(t.hops)},
 	}}
-	if err := l.conn.PublishMsg(msg); err != nil {
-		l.d.metrics.unsent.Inc()
-		l.d.log.Debug("a request could not be passed on", "node", node, "error", err)
+	if err := t.zone.conn.PublishMsg(msg); err != nil {
+		t.zone.unsent(err)
 	}
 }
 
-// forwarded gives a request from another node to its zone, as if it had come from there.
-func (l *links) forwarded(msg *nats.Msg) {
-	z := l.d.zone(msg.Header.Get(headerZone))
+// forwarded unwraps a request from another node; nil if it is none.
+func (z *zone) forwarded(msg *nats.Msg) *nats.Msg {
 	hops, err := strconv.Atoi(msg.Header.Get(headerHops))
-	if z == nil || err != nil || hops < 1 || hops > maxHops {
-		l.d.metrics.misdirected.Inc()
-		return
+	if err != nil || hops < 1 || hops > maxHops {
+		z.d.metrics.misdirected.Inc()
+		return nil
 	}
-	in := &nats.Msg{
+	return &nats.Msg{
 		Subject: msg.Header.Get(headerSubject), Reply: msg.Header.Get(headerReply), Data: msg.Data,
 		Header: nats.Header{headerHops: {strconv.Itoa(hops + 1)}}, Sub: passedOn,
-	}
-	select {
-	case z.inbox <- in:
-	default:
-		l.d.metrics.dropped.Inc() // as the zone's connection does when the pump cannot follow
 	}
 }
 

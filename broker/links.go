@@ -74,9 +74,6 @@ func (d *Daemon) openLinks(conn *nats.Conn, self uint64) (*links, error) {
 		err = sub.SetPendingLimits(-1, -1) // the windows of the chains bound what is on its way
 	}
 	if err == nil {
-		_, err = conn.Subscribe(forwardSubject(self), l.forwarded)
-	}
-	if err == nil {
 		_, err = conn.Subscribe(gatherSubject(self), l.asked)
 	}
 	if err == nil {

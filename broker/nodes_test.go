@@ -21,11 +21,15 @@ import (
 // eventually waits until a condition holds.
 func eventually(t testing.TB, what string, holds func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); !holds(); {
-		if time.Now().After(deadline) {
+	again := time.NewTicker(10 * time.Millisecond)
+	defer again.Stop()
+	late := time.After(2 * patience)
+	for !holds() {
+		select {
+		case <-again.C:
+		case <-late:
 			t.Fatalf("it never came: %s", what)
 		}
-		time.Sleep(10 * time.Millisecond)
 	}
 }
 

@@ -38,6 +38,11 @@ func (z *zone) receive(msg *nats.Msg, scratch []byte) []byte {
 	if strings.HasPrefix(msg.Subject, "$SRV.") {
 		return z.service(msg, scratch)
 	}
+	if strings.HasPrefix(msg.Subject, forwardPrefix) {
+		if msg = z.forwarded(msg); msg == nil {
+			return scratch
+		}
+	}
 	addr, err := subjects.ParseAddress(msg.Subject)
 	user := addr.User
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 // What one node asks another about its buckets, on node.<number>.gather: the request's JSON is the body, and the rest is in
 // headers, since a list must not be JSON within JSON.
 const (
+	headerZone     = "Zone"
 	headerOp       = "Op"
 	headerUser     = "User"
 	headerSession  = "Session"  // bucket.Session as JSON, verified by the node that asks
@@ -167,7 +168,7 @@ func (z *zone) pingAt(t *task) *subjects.Refusal {
 		return &subjects.Refusal{Code: 503, Reason: subjects.ReasonUnavailable, RetryAfter: pingAgain,
 			Message: "the node " + t.req.Node + " cannot be reached now"}
 	}
-	z.d.links.pass(node.Number, z.name, subjects.SimpleSubject(t.req.Op, t.in.User), t)
+	t.pass(node.Number, subjects.SimpleSubject(t.req.Op, t.in.User))
 	t.free()
 	return nil
 }

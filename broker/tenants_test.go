@@ -90,13 +90,13 @@ func TestNobodyActsForAnother(t *testing.T) {
 		"locks.release." + aliceUser, subjects.HotSubject(bucket, subjects.OpRelease, aliceUser),
 		"locks.release.*", "locks.b.*.release." + aliceUser, "locks.release.anyone", "locks.keep." + aliceUser,
 		"locks.event.lock.released.3", "_INBOX." + aliceUser + ".x", "b.3.cascade", "$SYS.REQ.SERVER.PING",
-		"$SYS.ACCOUNT." + aliceUser + ".DISCONNECT", "raft.x", "node.x.y", "alert.x",
+		"$SYS.ACCOUNT." + aliceUser + ".DISCONNECT", "raft.x", "node.x.y", "alert.x", "$OCLOCKS.forward.1",
 	} {
 		mayNotPublish(t, mallory, subject)
 	}
 	for _, subject := range []string{
 		">", "locks.>", "locks.b.>", "locks.acquire.*", "locks.b.3.acquire.*", "_INBOX.>", "_INBOX." + aliceUser + ".>",
-		"_INBOX.*.>", "locks.event.session." + aliceUser + ".>", "locks.event.session.*.>", "$SYS.>", "$SRV.>",
+		"_INBOX.*.>", "locks.event.session." + aliceUser + ".>", "locks.event.session.*.>", "$SYS.>", "$SRV.>", "$OCLOCKS.>", "$OCLOCKS.forward.1",
 	} {
 		mayNotSubscribe(t, mallory, subject)
 	}

@@ -87,6 +87,10 @@ func (z *zone) subscribe() error {
 			return err
 		}
 	}
+	// What other nodes still pass on is answered as long as anybody is there to do so: retire does not end it.
+	if _, err := z.listen(forwardSubject(z.d.number), ""); err != nil {
+		return err
+	}
 	if err := z.conn.FlushTimeout(natsTimeout); err != nil {
 		return fmt.Errorf("subscribe: %w", err)
 	}
