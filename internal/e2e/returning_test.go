@@ -196,7 +196,7 @@ func TestAnotherNodesIdentifier(t *testing.T) {
 	c.kill(victim)
 	e.move("second")
 	c.start(3)
-	c.votes(c.inside(others[1]), 3)
+	c.votes(c.inside(others[1]), victim) // by its identifier
 	c.kill(others[0])
 	e.check(e.nc, "second")
 	dead := c.nodes[victim]
