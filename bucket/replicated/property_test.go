@@ -65,6 +65,11 @@ func TestNothingAnsweredIsLost(t *testing.T) {
 				w.pass(int64(rapid.IntRange(1, 900).Draw(t, "ms"))*ms, func(h *host) bool { return rapid.Bool().Draw(t, "lease") })
 			},
 			"crash": func(t *rapid.T) { w.any(t).b = nil },
+			"tear": func(t *rapid.T) {
+				if h := w.any(t); h.b != nil {
+					w.tear(h, rapid.IntRange(0, 3).Draw(t, "records"))
+				}
+			},
 			"start": func(t *rapid.T) {
 				if h := w.any(t); h.b == nil {
 					w.start(h)

@@ -151,13 +151,7 @@ func (w *world) round(h *host) {
 	if err := h.b.Err(); err != nil {
 		w.t.Fatalf("node %d: %v", h.id, err)
 	}
-	for _, r := range h.out.Records {
-		r.Payload = slices.Clone(r.Payload)
-		if r.Whole {
-			h.records = nil
-		}
-		h.records = append(h.records, r)
-	}
+	h.write(h.out.Records)
 	for _, m := range slices.Concat(h.out.Messages, h.out.Later) {
 		text := m.Encode(nil)
 		m, err := chain.Decode(text)
@@ -185,6 +179,25 @@ func (w *world) round(h *host) {
 			w.t.Fatalf("node %d asks for epoch %d, the view is %d", h.id, p.View.Epoch, w.view.Epoch)
 		}
 	}
+}
+
+func (h *host) write(records []Record) {
+	for _, r := range records {
+		r.Payload = slices.Clone(r.Payload)
+		if r.Whole {
+			h.records = nil
+		}
+		h.records = append(h.records, r)
+	}
+}
+
+// tear has a node end while it writes its journal: of what the round wants done only some of the records are.
+func (w *world) tear(h *host, n int) {
+	h.b.Tick(w.clock())
+	h.out.Reset()
+	h.b.Round(w.clock(), &h.out)
+	h.write(h.out.Records[:min(n, len(h.out.Records))])
+	h.b = nil
 }
 
 // deliver gives the i-th message that is on its way to its node.
