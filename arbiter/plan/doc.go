@@ -78,7 +78,8 @@
 // the other may stop, die and restart without anybody noticing, and a voter that stops in good order passes its vote on
 // first; two voters would stop at each restart of any. What it costs: if the one voter's disk is lost, the last changes may
 // be lost with it, and the other cannot go on by itself (the pair protocol of the design would be for that). From one to three
-// it goes only when two are ready. A voter that is away for 30 s is replaced by a learner that is alive, if there is one.
+// it goes only when two are ready. A voter that is away for 30 s is replaced by a learner that is alive, if there is one;
+// so is a leader whose node was removed, which goes on leading until it has a successor (the last voter may be removed).
 // Among the voters the one with the lowest priority number leads; arbiters, draining nodes and those about to stop lead
 // only if nobody else does.
 //

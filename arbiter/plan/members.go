@@ -117,8 +117,8 @@ func (t *turn) missingMember() MemberStep {
 	return MemberStep{}
 }
 
-// resize brings the number of voters to what it should be, and replaces those who are away for long, or who are about to
-// stop if the others could decide nothing without them.
+// resize brings the number of voters to what it should be, and replaces those who are away for long, a leader that was
+// removed, or who are about to stop if the others could decide nothing without them.
 func (t *turn) resize(voters, learners []voter) MemberStep {
 	want := min(t.State.Settings.Voters, len(t.State.Nodes))
 	want -= 1 - want%2
@@ -136,7 +136,7 @@ func (t *turn) resize(voters, learners []voter) MemberStep {
 			staying++
 		}
 	}
-	replace := worst.away || staying < len(voters)/2+1 && worst.seat != nil && worst.seat.leaving
+	replace := worst.away || worst.seat == nil || staying < len(voters)/2+1 && worst.seat != nil && worst.seat.leaving
 	switch {
 	case len(voters) > want:
 		if worst.raft == t.Group.Leader {
@@ -165,12 +165,14 @@ func (t *turn) worth(a, b voter) int {
 	return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.raft, b.raft))
 }
 
-// worst is the voter that is given up first: who is away, longest first, who is about to stop, then the leader last.
+// worst is the voter that is given up first: who is away, longest first, or removed, who is about to stop, then the leader last.
 func (t *turn) worst(voters []voter) voter {
 	grade := func(v voter) int {
 		switch since, absent := t.group.absence[v.raft]; {
 		case absent:
 			return 3 + int((t.Now-since)/1e6)
+		case v.seat == nil:
+			return 3 // removed, and it leads still
 		case v.seat != nil && v.seat.leaving:
 			return 2
 		case v.raft == t.Group.Leader:

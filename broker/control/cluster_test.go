@@ -274,6 +274,62 @@ func TestANodeNoticesThatItWasReplaced(t *testing.T) {
 	}
 }
 
+// TestAReplacedNodeIsToldNothingMore: neither the change by which another process has become this node, nor a lease that
+// counts with it. It may have the same life, and would be the same primary at the same time.
+func TestAReplacedNodeIsToldNothingMore(t *testing.T) {
+	_, nodes := three(t)
+	lead, others := leader(t, nodes...)
+	n := others[0]
+	me := *lead.c.State().Node(n.number())
+	command := shared.Command{Register: &shared.Register{
+		ID: me.ID, Raft: me.Raft, Name: me.Name, Start: me.Start + 1, Starts: []uint64{me.Start},
+	}}.Encode()
+	change, result, err := lead.c.arb.Propose(within(t), command)
+	if res, _ := result.(shared.Result); err != nil || res.Life != me.Life {
+		t.Fatal(err, res)
+	}
+	eventually(t, "the leader grants leases after that", func() bool {
+		lead.copies.mu.Lock()
+		defer lead.copies.mu.Unlock()
+		return lead.copies.lease.Under >= change
+	})
+	select {
+	case <-n.c.Failed():
+	case <-time.After(patience):
+		t.Fatal("it goes on")
+	}
+	n.close()
+	if c := n.copies; c.applied >= change || c.lease.Under >= change {
+		t.Errorf("replaced by change %d, and was told change %d and a lease under %d", change, c.applied, c.lease.Under)
+	}
+}
+
+// TestTheOnlyVoterIsRemoved: it passes its vote on before it goes, or nobody could decide anything ever again.
+func TestTheOnlyVoterIsRemoved(t *testing.T) {
+	k := newCluster(t)
+	first := k.config(1)
+	first.Found = k.found
+	a := k.join(first)
+	b := k.join(k.config(2))
+	k.complete(a, b)
+	result, err := b.c.Change(within(t), shared.Command{Remove: &shared.Remove{Number: a.number()}})
+	if err != nil || result.Err() != nil {
+		t.Fatal(err, result.Err())
+	}
+	select {
+	case <-a.c.Failed():
+		if !errors.Is(a.c.Err(), ErrRemoved) {
+			t.Error(a.c.Err())
+		}
+	case <-time.After(patience):
+		t.Fatal("it goes on")
+	}
+	a.close()
+	k.complete(b)
+	k.vote(b)
+	k.complete(b, k.join(k.config(3)))
+}
+
 func TestARemovedNodeStops(t *testing.T) {
 	k, nodes := three(t)
 	lead, others := leader(t, nodes...)

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -24,6 +25,8 @@ type desk struct {
 
 	lease  *lease        // the newest
 	nodes  []shared.Node // as of the change told last
+	over   error         // this process is not the node any more: the copies are told nothing from then on
+	overAt int64         // when that was seen
 	term   uint64        // the newest that is known, of orders too
 	looked int64
 	held   bool // by a fault point
@@ -103,7 +106,7 @@ func (d *desk) tell() {
 	}
 	for {
 		asks, next, ok := d.c.box.next()
-		if !ok {
+		if !ok || !d.mine(next.State) {
 			return
 		}
 		if len(asks) > 0 {
@@ -119,7 +122,7 @@ func (d *desk) tell() {
 }
 
 func (d *desk) grant() {
-	if d.copies != nil && d.lease != nil {
+	if d.copies != nil && d.lease != nil && d.over == nil {
 		d.copies.Grant(d.lease.Lease, d.lease.Live)
 	}
 }
@@ -173,6 +176,7 @@ func (d *desk) leadership(e arbiter.Leadership) {
 	if e.Leading && d.c.reigning() == nil {
 		d.c.beginReign(e)
 	}
+	d.checkSelf()
 }
 
 func (d *desk) endReign() {
@@ -247,6 +251,10 @@ func (d *desk) look(now int64) int64 {
 	if d.c.cfg.Watch != nil && (next == 0 || d.looked+lookAround < next) {
 		next = d.looked + lookAround
 	}
+	if d.over != nil && d.c.Err() == nil {
+		d.checkSelf()
+		next = now + lingerLook
+	}
 	return next
 }
 
@@ -311,17 +319,44 @@ func same(a, b []shared.Node) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }
 
+// mine says whether this process is the one that is registered as this node. From the first state on in which it is not, the
+// copies are told nothing, no lease either: one that is granted after that change counts only with it, so they never act
+// under it beside the copies of another process, which may be of the same life.
+func (d *desk) mine(state *shared.State) bool {
+	id := d.c.identity()
+	if d.over != nil || id.Number == 0 || state.Change < id.Change {
+		return d.over == nil
+	}
+	n := state.Node(id.Number)
+	switch {
+	case n == nil:
+		d.over = ErrRemoved
+	case n.Registered != id.Change:
+		d.over = fmt.Errorf("%w: it has registered at change %d, this one had at %d", ErrDuplicate, n.Registered, id.Change)
+	}
+	d.overAt = boottime.Now()
+	return d.over == nil
+}
+
 // checkSelf notices that this node was removed, or that another process has been registered as this node.
 func (d *desk) checkSelf() {
-	id := d.c.identity() // before the state, which then has at least this registration
-	n := d.c.State().Node(id.Number)
-	switch {
-	case id.Number == 0:
-	case n == nil:
-		d.c.fail(ErrRemoved)
-	case n.Registered != id.Change:
-		d.c.fail(fmt.Errorf("%w: it has registered at change %d, this one had at %d", ErrDuplicate, n.Registered, id.Change))
+	if !d.mine(d.c.State()) && !d.lingers() {
+		d.c.fail(d.over)
 	}
+}
+
+// How long a removed voter waits until the group is without it, and how often it looks, in nanoseconds.
+const (
+	lingerFor  int64 = 5e9
+	lingerLook int64 = 50e6
+)
+
+// lingers says that a removed node goes on a little, without its copies: its vote may be needed until the group is without
+// it, and if it leads nobody else can see to that.
+func (d *desk) lingers() bool {
+	status := d.c.arb.Status()
+	voter := slices.Contains(status.Voters, status.Raft)
+	return errors.Is(d.over, ErrRemoved) && voter && (status.Leading || boottime.Now() < d.overAt+lingerFor)
 }
 
 // introduce shows the others that this node is there, so that a farewell of the process before does not count.
