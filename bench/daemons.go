@@ -190,7 +190,7 @@ func (c *daemons) settled(ctx context.Context) error {
 		if last = c.complete(nc); last == nil {
 			return nil
 		}
-		time.Sleep(lookPause)
+		<-time.After(lookPause)
 	}
 	return fmt.Errorf("the cluster does not settle: %w", last)
 }

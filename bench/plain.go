@@ -85,7 +85,7 @@ func (p *plain) reach(ctx context.Context) error {
 				if !errors.Is(err, nats.ErrNoResponders) {
 					return fmt.Errorf("reach a responder: %w", err)
 				}
-				time.Sleep(lookPause)
+				<-time.After(lookPause)
 			}
 		}
 	}

@@ -98,7 +98,7 @@ func waitersAt(ctx context.Context, c *client.Client, name string, n int) error 
 		if record.Waiting == n {
 			return nil
 		}
-		time.Sleep(lookPause)
+		<-time.After(lookPause)
 	}
 	return fmt.Errorf("%d do not wait for %s: %w", n, name, ctx.Err())
 }

@@ -129,7 +129,7 @@ func (s *strain) until(ctx context.Context, at time.Time) error {
 		if time.Since(begin) > patience {
 			return fmt.Errorf("the workers are stuck: %v", s.problems())
 		}
-		time.Sleep(lookPause)
+		<-time.After(lookPause)
 	}
 	return ctx.Err()
 }

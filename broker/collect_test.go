@@ -60,11 +60,10 @@ func TestBucketSets(t *testing.T) {
 
 // moving is a cluster whose buckets move between its nodes, and whose nodes answer or not, as drawn.
 type moving struct {
-	mu       sync.Mutex
-	primary  []uint64 // by bucket, as it is
-	known    []uint64 // by bucket, as the asking node knows it
-	answered []int    // by bucket: how often it counted
-	act      func(node uint64) string
+	mu      sync.Mutex
+	primary []uint64 // by bucket, as it is
+	known   []uint64 // by bucket, as the asking node knows it
+	act     func(node uint64) string
 }
 
 func (m *moving) buckets() int {

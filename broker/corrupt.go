@@ -49,7 +49,7 @@ func (l *links) goWrong(messages []chain.Message) {
 	if changes && fault.Value("chain.late") == "1" {
 		l.d.log.Warn("changes wait on purpose", "fault", "chain.late")
 		for fault.Value("chain.late") == "1" {
-			time.Sleep(lateLook)
+			<-time.After(lateLook)
 		}
 	}
 	l.mu.Lock()

@@ -21,14 +21,13 @@ func TestNewFile(t *testing.T) {
 	if err != nil || !strings.HasPrefix(string(content), "# ours\n") {
 		t.Errorf("got %q, %v", content, err)
 	}
-	s, err := loadFile(path)
-	if err == nil || !strings.Contains(err.Error(), "--data") { // zones with users need a place for their keys
+	if _, err := loadFile(path); err == nil || !strings.Contains(err.Error(), "--data") { // zones with users need a place for their keys
 		t.Errorf("got %v", err)
 	}
 	if err := SetKey(path, "data", "/tmp/x"); err != nil {
 		t.Fatal(err)
 	}
-	if s, err = loadFile(path); err != nil || s.Node != "123" || s.Priority != 3 || len(s.Zones) != 1 || !s.Zones[0].LockEvents {
+	if s, err := loadFile(path); err != nil || s.Node != "123" || s.Priority != 3 || len(s.Zones) != 1 || !s.Zones[0].LockEvents {
 		t.Errorf("got %+v, %v", s, err)
 	}
 	if err := NewFile(path, "", nil, nil); !errors.Is(err, fs.ErrExist) {

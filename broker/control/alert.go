@@ -15,7 +15,7 @@ import (
 
 const (
 	alertAgain int64 = 1e9 // the same alert is not told again within this time
-	alertsKept       = 256
+	alertsKept int   = 256
 )
 
 // alertKey is what makes two alerts the same.

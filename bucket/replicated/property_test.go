@@ -88,7 +88,7 @@ func TestNothingAnsweredIsLost(t *testing.T) {
 			},
 			"handover": func(t *rapid.T) {
 				if p := w.primary(); p != nil && len(w.view.Chain) > 1 {
-					_ = p.Chain().HandOver(w.view.Chain[1]) //nolint:errcheck // it may not be able to just now
+					_ = p.Chain().HandOver(w.view.Chain[1]) // it may not be able to just now
 				}
 			},
 			"image": func(t *rapid.T) {

@@ -265,7 +265,7 @@ func (c *cluster) await(i int, what string, ok func(*subjects.Cluster) bool) *su
 			text, _ := json.MarshalIndent(all, "", " ") //nolint:errchkjson // only shown
 			c.t.Fatalf("%s: not after %s: %v\n%s", what, 3*patience, err, text)
 		}
-		time.Sleep(20 * time.Millisecond)
+		<-time.After(20 * time.Millisecond)
 	}
 }
 
@@ -295,18 +295,6 @@ func (c *cluster) leader(i int) int {
 	}
 	c.t.Fatalf("the leader is unknown: %+v", all)
 	return -1
-}
-
-// primary is the node that is primary of a name's bucket, as node i says.
-func (c *cluster) primary(i int, name string) int {
-	c.t.Helper()
-	info := c.info(i)
-	id := info.Map.Primary[subjects.BucketOf(name, info.Buckets)]
-	at := slices.IndexFunc(c.nodes, func(n *node) bool { return n.id == id })
-	if at < 0 {
-		c.t.Fatalf("%s has no primary: %q", name, id)
-	}
-	return at
 }
 
 // named is a name whose bucket the i-th node is primary of, beginning with a prefix.
@@ -343,7 +331,7 @@ func (c *cluster) balanced() {
 			text, _ := json.Marshal(info) //nolint:errchkjson // only shown
 			c.t.Fatalf("the buckets are not spread: %v %s", err, text)
 		}
-		time.Sleep(20 * time.Millisecond)
+		<-time.After(20 * time.Millisecond)
 	}
 }
 

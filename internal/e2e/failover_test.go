@@ -22,7 +22,7 @@ func holdStatic(t testing.TB, nc *nats.Conn, name string) answer {
 		if err = tryLock(nc, name, &a); err == nil && a.Granted {
 			return a
 		}
-		time.Sleep(10 * time.Millisecond)
+		<-time.After(10 * time.Millisecond)
 	}
 	t.Fatalf("%s cannot be taken: %v %+v", name, err, a.Error)
 	return answer{}
@@ -53,7 +53,7 @@ func waitQueue(t testing.TB, nc *nats.Conn, name string, n int) {
 		if time.Now().After(deadline) {
 			t.Fatalf("%d of %d stand at %s: %v", rec.Waiting, n, name, err)
 		}
-		time.Sleep(10 * time.Millisecond)
+		<-time.After(10 * time.Millisecond)
 	}
 }
 

@@ -127,7 +127,7 @@ func (c *cluster) redundant() {
 		if time.Now().After(deadline) {
 			c.t.Fatalf("not every bucket has two copies after %s: %v %v %v", 3*patience, err, err2, views[max(poor, 0)])
 		}
-		time.Sleep(20 * time.Millisecond)
+		<-time.After(20 * time.Millisecond)
 	}
 }
 

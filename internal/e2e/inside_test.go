@@ -128,7 +128,7 @@ func (c *cluster) until(nc *nats.Conn, what string, wanted []int, ok func(map[in
 			text, _ := json.Marshal(all) //nolint:errchkjson // only shown
 			c.t.Fatalf("%s: not after %s: %s", what, 3*patience, text)
 		}
-		time.Sleep(10 * time.Millisecond)
+		<-time.After(10 * time.Millisecond)
 	}
 }
 
@@ -144,7 +144,7 @@ func (c *cluster) whole(nc *nats.Conn, wanted ...int) {
 		if time.Now().After(deadline) {
 			c.t.Fatalf("not all copies are equal after %s: %s", 3*patience, why)
 		}
-		time.Sleep(10 * time.Millisecond)
+		<-time.After(10 * time.Millisecond)
 	}
 }
 

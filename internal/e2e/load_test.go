@@ -35,7 +35,6 @@ type load struct {
 	grants    []int64 // when one came
 	slowest   time.Duration
 	problems  []error
-	endedAt   int64
 	startedAt int64
 }
 
@@ -114,7 +113,7 @@ func (l *load) progress(n int) {
 		if time.Now().After(deadline) {
 			l.t.Fatalf("the workers are stuck: %d grants, %v", l.granted(), l.problems)
 		}
-		time.Sleep(5 * time.Millisecond)
+		<-time.After(5 * time.Millisecond)
 	}
 }
 
@@ -237,7 +236,7 @@ func (c *crowd) release(a answer) {
 				return
 			}
 		}
-		time.Sleep(10 * time.Millisecond)
+		<-time.After(10 * time.Millisecond)
 	}
 	c.t.Errorf("the release of token %d is never answered", a.Token)
 }

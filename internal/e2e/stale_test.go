@@ -73,7 +73,7 @@ func (c *cluster) successor(nc *nats.Conn, name string, i int) int {
 		if time.Now().After(deadline) {
 			c.t.Fatalf("nobody takes over from node %d: %v", i+1, err)
 		}
-		time.Sleep(5 * time.Millisecond)
+		<-time.After(5 * time.Millisecond)
 	}
 }
 
@@ -117,7 +117,7 @@ func askUntil(t testing.TB, nc *nats.Conn, op, name string, body []byte, ok func
 		if came {
 			last = a
 		}
-		time.Sleep(5 * time.Millisecond)
+		<-time.After(5 * time.Millisecond)
 	}
 	t.Fatalf("%s of %s: not after %s; the last answer is %+v %+v", op, name, 2*patience, last, last.Error)
 	return last

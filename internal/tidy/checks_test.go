@@ -55,6 +55,22 @@ func TestPurityCheck(t *testing.T) {
 	}
 }
 
+func TestPurityCheckOfOneRoom(t *testing.T) {
+	const code = "package core\nimport (\"google.golang.org/protobuf/proto\"; \"go.etcd.io/raft/v3\"; \"go.etcd.io/raft/v3/raftpb\")\n" +
+		"var _ raftpb.Entry\nvar _ = proto.Clone\nvar _ = proto.Reset\nvar _ = raft.StartNode\n"
+	for at, want := range map[string][]string{
+		"arbiter/core/file.go": {"arbiter/core/file.go:5: proto.Reset in a pure room", "arbiter/core/file.go:6: raft.StartNode in a pure room"},
+		"arbiter/plan/file.go": {"arbiter/plan/file.go:2: a pure room may not import google", "arbiter/plan/file.go:2: a pure room may not import go.etcd",
+			"arbiter/plan/file.go:2: a pure room may not import go.etcd"},
+	} {
+		src, err := parse(at, []byte(code))
+		if err != nil {
+			t.Fatal(err)
+		}
+		compare(t, checkPure(src), want)
+	}
+}
+
 func TestMapOrderCheck(t *testing.T) {
 	_, exports := goList(t, root(t), []string{"internal/tidy/testdata/imports"})
 	for _, tr := range []trial{
@@ -145,8 +161,8 @@ func TestPackageDocsCheck(t *testing.T) {
 }
 
 func TestWordsCheck(t *testing.T) {
-	text := "fine\n// TODO: later\nforeword\nplain For Now text\n"
-	compare(t, checkWords("a.go", []byte(text)), []string{`a.go:2: "TODO"`, `a.go:4: "For Now"`})
+	text := "fine\nfor now := from; now < to; now++ {\n// TODO: later\nforeword\nplain For Now text\n"
+	compare(t, checkWords("a.go", []byte(text)), []string{`a.go:3: "TODO"`, `a.go:5: "For Now"`})
 }
 
 func TestLinksCheck(t *testing.T) {

@@ -8,12 +8,16 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
 
 // modulePath is the module's name; packages below it are ours.
 const modulePath = "github.com/opencluster/oclocks"
+
+// majorVersion is the end of an import path that is no part of the package's name.
+var majorVersion = regexp.MustCompile(`/v[0-9]+$`)
 
 // source is one parsed Go file of the repository.
 type source struct {
@@ -67,6 +71,7 @@ func (s source) imported(path string) string {
 		if spec.Name != nil {
 			return spec.Name.Name
 		}
+		path = majorVersion.ReplaceAllString(path, "")
 		return path[strings.LastIndex(path, "/")+1:]
 	}
 	return ""

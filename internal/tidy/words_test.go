@@ -37,7 +37,8 @@ func checkWords(file string, text []byte) []string {
 	lines := bufio.NewScanner(bytes.NewReader(text))
 	lines.Buffer(nil, 1<<20)
 	for n := 1; lines.Scan(); n++ {
-		if word := unfinished.FindString(lines.Text()); word != "" {
+		line := strings.ReplaceAll(lines.Text(), "for now :=", "") // a loop over time
+		if word := unfinished.FindString(line); word != "" {
 			findings = append(findings, fmt.Sprintf("%s:%d: %q: finish it, or open an issue and remove the words", file, n, word))
 		}
 	}

@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -53,7 +54,7 @@ func Gather(ctx context.Context, source Source, b Buckets, now func() time.Time)
 		if err != nil {
 			return nil, fmt.Errorf("look at the cluster: %w", err)
 		}
-		buckets := append(f.Cluster.Buckets, c.Buckets...)
+		buckets := slices.Concat(f.Cluster.Buckets, c.Buckets)
 		f.At, f.Cluster = now(), *c
 		f.Cluster.Buckets = buckets
 		if to >= b.Last {
