@@ -13,10 +13,10 @@ import (
 	"github.com/opencluster/oclocks/conf/shared"
 )
 
-// The files in testdata are scripts: what the leader knows is set line by line, "step" prints what the planner wants. Times
+// The files in testdata/golden are scripts: what the leader knows is set line by line, "step" prints what the planner wants. Times
 // are milliseconds; member 2 is node 2's first copy, 2/3 that of its third life, 2/3+1 the one after that was thrown away.
 func TestScripts(t *testing.T) {
-	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+	datadriven.Walk(t, "testdata/golden", func(t *testing.T, path string) {
 		s := &script{p: New(Config{}), in: Input{Leading: true, Term: 1, State: &shared.State{Term: 1, Settings: shared.DefaultSettings()}}}
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			s.t, s.d = t, d

@@ -10,10 +10,10 @@ import (
 	"github.com/cockroachdb/datadriven"
 )
 
-// The files in testdata are lists of commands; what comes of each is the expectation (-rewrite). @keys1 stands for the keys
+// The files in testdata/golden are lists of commands; what comes of each is the expectation (-rewrite). @keys1 stands for the keys
 // of a zone, @user1 for a public key, @id1 for an identifier.
 func TestScripts(t *testing.T) {
-	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+	datadriven.Walk(t, "testdata/golden", func(t *testing.T, path string) {
 		w := newWorld()
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			var out strings.Builder

@@ -15,9 +15,9 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestScripts runs the transcripts in testdata. Each file has one script for each type.
+// TestScripts runs the transcripts in testdata/golden. Each file has one script for each type.
 func TestScripts(t *testing.T) {
-	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+	datadriven.Walk(t, "testdata/golden", func(t *testing.T, path string) {
 		w := &world{t: t, asks: NewAsks(3), feed: NewFeed(3, func(s []chain.View) []chain.View { return s })}
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			w.t, w.out = t, &strings.Builder{}

@@ -59,10 +59,10 @@ func newBody(kind string) decoder {
 	return nil
 }
 
-// TestTranscripts prints what the files in testdata have as JSON. A directive is `text|quiet|json KIND`, or `list` with
+// TestTranscripts prints what the files in testdata/golden have as JSON. A directive is `text|quiet|json KIND`, or `list` with
 // flags text, quiet or json and one page a line.
 func TestTranscripts(t *testing.T) {
-	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+	datadriven.Walk(t, "testdata/golden", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			var out bytes.Buffer
 			p := &Printer{Out: &out, Now: func() time.Time { return testNow }, JSON: d.Cmd == "json", Quiet: d.Cmd == "quiet"}
