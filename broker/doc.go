@@ -16,8 +16,16 @@
 // and the daemon stops: what it could not write it may not promise. The chain to the secondaries (the next step of the
 // product) takes its place in phase 2.
 //
+// # Several nodes
+//
+// Each bucket has one primary, and only that node listens on the bucket's subject. A request that was left to the broker is
+// passed on to it (forward.go). One that concerns all buckets is taken to all primaries by the node that got it, and each
+// bucket counts once (collect.go; remote.go is what goes between the nodes, gather.go what each does for its own buckets). What
+// clients are told when nodes come and go is told by one node, though all see it (announcer.go, events.go).
+//
 // # Reading order
 //
 // daemon.go (life cycle), zone.go and pump.go (edge), session.go (tokens), queue.go and shard.go (the three phases),
-// perform.go (effects), gather.go (operations over many buckets), local.go (operations without a table), then the rest.
+// perform.go (effects), gather.go and collect.go (operations over many buckets), local.go, servers.go and health.go
+// (operations without a table), then the rest.
 package broker

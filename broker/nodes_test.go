@@ -57,7 +57,7 @@ func acquire(t testing.TB, nc *nats.Conn, body string) (grant answer) {
 	return grant
 }
 
-func startNodes(t testing.TB, n int) ([]*broker.Daemon, []*nats.Conn) {
+func startNodes(t testing.TB, n int) (*brokertest.Cluster, []*nats.Conn) {
 	t.Helper()
 	c := brokertest.StartCluster(t, n, t.TempDir(), func(s *conf.Settings) { s.HTTP = "127.0.0.1:0" })
 	var conns []*nats.Conn
@@ -65,17 +65,17 @@ func startNodes(t testing.TB, n int) ([]*broker.Daemon, []*nats.Conn) {
 		conns = append(conns, connect(t, url(d)))
 	}
 	settled(t, conns[0], n)
-	return c.Daemons, conns
+	return c, conns
 }
 
 // Three nodes, asked by clients.
 func TestNodes(t *testing.T) {
-	daemons, conns := startNodes(t, 3)
+	c, conns := startNodes(t, 3)
 	for name, test := range map[string]func(*testing.T, []*broker.Daemon, []*nats.Conn){
 		"all buckets": testAllBuckets, "keep-alives": testWhoAnswersAKeepAlive, "servers": testServersAndPings,
 		"cluster": testClusterStatus, "services": testServices, "metrics": testMetricsOfNodes,
 	} {
-		t.Run(name, func(t *testing.T) { test(t, daemons, conns) })
+		t.Run(name, func(t *testing.T) { test(t, c.Daemons, conns) })
 	}
 }
 
@@ -331,8 +331,8 @@ func scrape(t testing.TB, d *broker.Daemon) map[string]float64 {
 // A node that stops is told once, and so is what that means for the cluster. What it was primary of is served by the others,
 // to whom it is no secret which connections were closed while they were not asked.
 func TestANodeGoes(t *testing.T) {
-	daemons, conns := startNodes(t, 3)
-	gone := daemons[2]
+	c, conns := startNodes(t, 3)
+	daemons, gone := c.Daemons, c.Daemons[2]
 	watch := func(subject string) *nats.Subscription {
 		sub, err := conns[0].SubscribeSync(subject)
 		if err != nil {
@@ -355,17 +355,7 @@ func TestANodeGoes(t *testing.T) {
 		return ask(t, conns[1], "locks.list.anyone", "").fields["locks"] != nil
 	})
 	wait.answer().granted() // long before the session's lease is over
-	var told []string
-	for {
-		msg, err := servers.NextMsg(2500 * time.Millisecond)
-		if err != nil {
-			break
-		}
-		told = append(told, read(t, msg).text("type")+" "+read(t, msg).text("node")+" "+read(t, msg).text("status"))
-	}
-	if len(told) != 1 || told[0] != "server.down "+gone.Node()+" stopping" {
-		t.Errorf("told %q", told)
-	}
+	toldOnce(t, servers, "server.down", gone.Node(), "stopping")
 	msg, err := clusters.NextMsg(patience)
 	if err != nil {
 		t.Fatal(err)
@@ -382,6 +372,26 @@ func TestANodeGoes(t *testing.T) {
 		}
 	}
 	ask(t, conns[0], "locks.ping.anyone", fmt.Sprintf(`{"node":%q}`, gone.Node())).refused(503, "unavailable")
+	c.Restart(2)
+	toldOnce(t, servers, "server.up", gone.Node(), "up")
+}
+
+// toldOnce waits for one event of a server, and a while for another.
+func toldOnce(t *testing.T, events *nats.Subscription, kind, node, status string) {
+	t.Helper()
+	wait := patience
+	for first := true; ; first = false {
+		msg, err := events.NextMsg(wait)
+		if err != nil && first {
+			t.Fatalf("%s is not told: %v", kind, err)
+		} else if err != nil {
+			return
+		}
+		if e := read(t, msg); !first || e.text("type") != kind || e.text("node") != node || e.text("status") != status {
+			t.Errorf("told %s", msg.Data)
+		}
+		wait = 2500 * time.Millisecond
+	}
 }
 
 func must[T any](v T, err error) T {
@@ -404,4 +414,31 @@ func nameAt(t testing.TB, nc *nats.Conn, node string) string {
 	}
 	t.Fatalf("%s is primary of nothing: %v", node, primary)
 	return ""
+}
+
+// Clients learn nothing of the servers of a cluster that hides them.
+func TestHiddenServers(t *testing.T) {
+	d := brokertest.Start(t, func(s *conf.Settings) { s.HideServers = true })
+	nc := connect(t, url(d))
+	ask(t, nc, "locks.servers", "").refused(403, "denied")
+	ask(t, nc, "locks.cluster", "").refused(403, "denied")
+	info := ask(t, nc, "locks.info", "")
+	if primary, told := info.fields["map"].(map[string]any)["primary"]; told || info.text("mode") != "normal" || info.number("buckets") == 0 {
+		t.Errorf("info tells %v: %s", primary, info.msg.Data)
+	}
+	down, err := nc.SubscribeSync("locks.event.server.down.*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := nc.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	brokertest.Stop(t, d)
+	msg, err := down.NextMsg(patience)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if event := read(t, msg); event.fields["urls"] != nil || event.text("status") != "stopping" {
+		t.Errorf("told %s", msg.Data)
+	}
 }
