@@ -46,12 +46,12 @@ func TestGrowAndShrinkUnderLoad(t *testing.T) {
 	s.load.progress(100)
 	c.join()
 	c.balanced()
-	c.whole(c.inside(0), 0, 1, 2, 3, 4)
+	c.chained(5)
 	s.load.progress(100)
 	c.remove(c.nodes[4])
 	s.load.progress(100)
 	c.remove(c.nodes[1])
-	c.whole(c.inside(0), 0, 1, 2)
+	c.chained(3)
 	state, err := c.admin(0).State(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -60,6 +60,7 @@ func TestGrowAndShrinkUnderLoad(t *testing.T) {
 		t.Errorf("there are %d nodes, not 3: %+v", len(state.Nodes), state.Nodes)
 	}
 	s.end()
+	c.whole(c.inside(0), 0, 1, 2)
 }
 
 // Twenty daemons on one machine elect, balance and serve, and go on when three of them die.
@@ -111,26 +112,37 @@ func (c *cluster) resident() (span [2]int) {
 }
 
 // redundant waits until every bucket has two members that every answer waits for, and all of them are alive.
-func (c *cluster) redundant() {
+func (c *cluster) redundant() { c.views("two copies that count", c.poor) }
+
+// chained waits until every bucket has n members, and two that every answer waits for.
+func (c *cluster) chained(n int) {
+	c.views(fmt.Sprint(n, " copies"), func(nodes []shared.Node, v shared.BucketView) bool {
+		return len(v.View.Chain) != n || c.poor(nodes, v)
+	})
+}
+
+// views waits until no bucket's view is bad any more.
+func (c *cluster) views(what string, bad func([]shared.Node, shared.BucketView) bool) {
 	c.t.Helper()
 	alive := slices.IndexFunc(c.nodes, func(n *node) bool { return n.alive() })
 	admin := c.admin(alive)
 	for deadline := time.Now().Add(3 * patience); ; {
 		views, err := admin.Views(c.t.Context())
 		state, err2 := admin.State(c.t.Context())
-		poor := -1
+		worst := -1
 		if err == nil && err2 == nil {
-			if poor = slices.IndexFunc(views, func(v shared.BucketView) bool { return c.poor(state.Nodes, v) }); poor < 0 {
+			if worst = slices.IndexFunc(views, func(v shared.BucketView) bool { return bad(state.Nodes, v) }); worst < 0 {
 				return
 			}
 		}
 		if time.Now().After(deadline) {
-			c.t.Fatalf("not every bucket has two copies after %s: %v %v %v", 3*patience, err, err2, views[max(poor, 0)])
+			c.t.Fatalf("not every bucket has %s after %s: %v %v %v", what, 3*patience, err, err2, views[max(worst, 0):])
 		}
-		<-time.After(20 * time.Millisecond)
+		time.Sleep(20 * time.Millisecond)
 	}
 }
 
+// poor says that less than two members of the in-sync set are there, or that one of it is dead.
 func (c *cluster) poor(nodes []shared.Node, v shared.BucketView) bool {
 	for _, m := range v.View.Chain[:v.View.InSync] {
 		at := slices.IndexFunc(nodes, func(n shared.Node) bool { return n.Number == m.Node })
