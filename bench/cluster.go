@@ -249,7 +249,7 @@ func (c *contest) rawPairs(ctx context.Context, workers int) error {
 		if spread {
 			name = rawSpread
 		}
-		r, err := work(ctx, workers, func(w int) error {
+		r, err := c.worked(ctx, c.plain.servers, workers, func(w int) error {
 			to := w + 1
 			if spread {
 				to = w + w/clusterNodes // a third each to the own node, the next one and the one after
@@ -269,17 +269,35 @@ func (c *contest) rawPairs(ctx context.Context, workers int) error {
 	return nil
 }
 
+// worked is what workers got done, with the processor time that the servers took for it.
+func (c *contest) worked(ctx context.Context, servers []*child, workers int, pair func(worker int) error) (result, error) {
+	before, err := processors(servers)
+	if err != nil {
+		return result{}, err
+	}
+	r, err := work(ctx, workers, pair)
+	if err != nil {
+		return r, err
+	}
+	after, err := processors(servers)
+	r.used = after - before
+	return r, err
+}
+
 func (c *contest) paired(name string, workers int, r result) {
 	c.samples.add(rateOf(name, workers), r.rate())
+	each := r.used / time.Duration(max(1, r.pairs))
+	c.samples.addTime(usedBy(name, workers), each)
 	if flags.verbose {
-		fmt.Fprintf(os.Stderr, "%s: %s, %d workers: %.0f/s, the slowest pair took %v\n", time.Now().Format("15:04:05"), name, workers,
-			r.rate(), r.slowest.Round(time.Microsecond))
+		fmt.Fprintf(os.Stderr, "%s: %s, %d workers: %.0f/s, the slowest pair took %v; the servers need %v a pair\n",
+			time.Now().Format("15:04:05"), name, workers, r.rate(), r.slowest.Round(time.Microsecond), each)
 	}
 }
 
 const rawSpread = "NATS: request, a third to the own node"
 
 func rateOf(name string, workers int) string { return name + " " + strconv.Itoa(workers) }
+func usedBy(name string, workers int) string { return rateOf(name, workers) + " used" }
 
 // connectEach makes connections to all nodes in turn.
 func connectEach(url func(i int) string) ([]*nats.Conn, error) {
@@ -308,14 +326,14 @@ func (c *contest) pairsOf(ctx context.Context, d *daemons, workers int) error {
 	}
 	for _, kind := range []string{kindProtocol, kindSimple} {
 		l := &locks{buckets: uint32(len(primaries)), simple: kind == kindSimple}
-		r, err := work(ctx, workers, func(w int) error { return l.pair(conns[w%len(conns)], w) })
+		r, err := c.worked(ctx, d.children(), workers, func(w int) error { return l.pair(conns[w%len(conns)], w) })
 		if err != nil {
 			return fmt.Errorf("%s: %w", kind, err)
 		}
 		c.paired(d.label+": "+kind, workers, r)
 	}
 	return d.withClients(ctx, func(clients []*client.Client) error {
-		r, err := work(ctx, workers, func(w int) error {
+		r, err := c.worked(ctx, d.children(), workers, func(w int) error {
 			m := clients[w%len(clients)].Mutex("bench/" + strconv.Itoa(w))
 			if _, err := m.Lock(ctx); err != nil {
 				return err
@@ -370,11 +388,12 @@ func (c *contest) latencyTable() table {
 
 func (c *contest) throughputTable() table {
 	t := table{Title: "Three nodes: pairs a second, workers spread over all nodes",
-		Columns: []string{"64 workers", "256 workers", "64 / NATS", "256 / NATS"}}
+		Columns: []string{"64 workers", "256 workers", "64 / NATS", "256 / NATS", "servers, 64", "servers, 256"}}
 	row := func(name string) {
 		a, b := rateOf(name, 64), rateOf(name, 256)
 		t.add(name, rate(c.samples.median(a)), rate(c.samples.median(b)),
-			ratio(c.samples.over(a, rateOf(rawRow(1), 64))), ratio(c.samples.over(b, rateOf(rawRow(1), 256))))
+			ratio(c.samples.over(a, rateOf(rawRow(1), 64))), ratio(c.samples.over(b, rateOf(rawRow(1), 256))),
+			micros(c.samples.time(usedBy(name, 64))), micros(c.samples.time(usedBy(name, 256))))
 	}
 	row(rawRow(1))
 	row(rawSpread)
@@ -384,5 +403,6 @@ func (c *contest) throughputTable() table {
 		}
 	}
 	t.note("Each worker has a lock of its own; all share %d connections. Goal: 1.0, locks.acquire 0.5.", perNode*clusterNodes)
+	t.note("Servers: processor time of all three for one pair, which other load on the machine changes less.")
 	return t
 }

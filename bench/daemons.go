@@ -276,6 +276,14 @@ func (c *daemons) primaries(nc *nats.Conn) ([]int, error) {
 	return all, nil
 }
 
+func (c *daemons) children() []*child {
+	all := make([]*child, len(c.nodes))
+	for i, n := range c.nodes {
+		all[i] = n.child
+	}
+	return all
+}
+
 // child is a process whose output goes to a file.
 type child struct {
 	cmd   *exec.Cmd

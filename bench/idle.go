@@ -74,6 +74,18 @@ func rest(ctx context.Context, d time.Duration) error {
 	}
 }
 
+// processors is the processor time that processes have used.
+func processors(all []*child) (sum time.Duration, err error) {
+	for _, c := range all {
+		used, _, err := usage(c.cmd.Process.Pid)
+		if err != nil {
+			return 0, err
+		}
+		sum += used
+	}
+	return sum, nil
+}
+
 // usage is the processor time that a process has used, and the bytes of its resident memory.
 func usage(pid int) (used time.Duration, memory float64, err error) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))

@@ -22,6 +22,7 @@ type result struct {
 	elapsed time.Duration
 	times   []time.Duration // of each pair; only with one worker
 	slowest time.Duration
+	used    time.Duration // processor time of the servers, if that was measured
 }
 
 func (r result) rate() float64 { return float64(r.pairs) / r.elapsed.Seconds() }
