@@ -13,6 +13,11 @@ TESTFLAGS ?=
 FUZZTIME  ?= 10s
 ARGS      ?=
 
+# Of make cluster, not taken from the environment; empty: what oclocks-startup local takes, which is the nodes that DIR has.
+NODES =
+DIR   = $(BIN)/cluster
+PORT  =
+
 .DEFAULT_GOAL := help
 .PHONY: help build try run cluster test race cover fuzz lint vuln bench bench-build tools clean
 
@@ -29,8 +34,8 @@ try: build ## start a broker, watch a lock being taken, waited for and released,
 run: build ## start the daemon in the foreground (ARGS='--listen …')
 	$(BIN)/oclocks-daemon $(ARGS)
 
-cluster: build ## run a cluster of three on this machine (ARGS='--nodes 5 --port 5000')
-	@$(BIN)/oclocks-startup local --dir $(BIN)/cluster $(ARGS)
+cluster: build ## run a cluster on this machine until Ctrl-C (NODES=3 DIR=bin/cluster PORT=4221, the port before the first)
+	@$(BIN)/oclocks-startup local --dir '$(DIR)' $(if $(NODES),--nodes $(NODES)) $(if $(PORT),--port $(PORT)) $(ARGS)
 
 test: ## run all tests (TESTFLAGS='-race -count=3')
 	$(GO) test $(TESTFLAGS) ./...
