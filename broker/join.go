@@ -163,11 +163,11 @@ func (d *Daemon) register(ctx context.Context, past past) (state *shared.State, 
 		if d.number, d.life, state, err = d.control.WaitRegistered(ctx); err == nil {
 			break
 		}
-		if again || !errors.Is(err, control.ErrOldDisk) {
+		if again || !errors.Is(err, control.ErrOldDisk) && !errors.Is(err, control.ErrLease) {
 			return nil, fmt.Errorf("join the cluster: %w", err)
 		}
 		d.log.Warn("this node begins anew", "reason", err)
-		d.control.Close() // and its control store is thrown away
+		d.control.Close() // an old control store is thrown away by that
 		d.control = nil
 	}
 	d.state.Store(state)

@@ -56,7 +56,8 @@ type Config struct {
 	Alert func(Alert)
 	// Describe gives what the node's copies look like, for Status. It may take some milliseconds. Nil: nothing is told.
 	Describe func() json.RawMessage
-	// NodeLease is how long this node may act without hearing from the leader; 0: arbiter.DefaultLease. The same on all nodes.
+	// NodeLease is how long the nodes of a new cluster may act without hearing from the leader; 0: arbiter.DefaultLease. What the
+	// node's cluster has goes before it.
 	NodeLease time.Duration
 	Plan      plan.Config  // times of the planner; a zero field has the default
 	Logger    *slog.Logger // nil: slog.Default

@@ -40,8 +40,9 @@ type Control struct {
 	post  *post
 	start uint64 // drawn by this process
 
-	starts flow.Starts // what the disk knows; of begin, then of the enrolment
-	old    atomic.Bool // the store is to be renewed when it is not used any more
+	memory memory        // what the disk knows; of begin, then of the enrolment
+	lease  time.Duration // of the cluster's nodes
+	old    atomic.Bool   // the store is to be renewed when it is not used any more
 
 	ctx     context.Context // of everything that Close ends
 	cancel  context.CancelFunc
@@ -139,7 +140,7 @@ func (c *Control) begin(ctx context.Context) error {
 	c.fsm = &machine{FSM: shared.New(), changed: c.applied}
 	var err error
 	c.arb, err = arbiter.Start(arbiter.Config{
-		Store: c.store, FSM: c.fsm, Found: found, Lease: c.cfg.NodeLease, Renew: c.cfg.NodeLease / 5, Logger: c.log,
+		Store: c.store, FSM: c.fsm, Found: found, Lease: c.lease, Renew: c.lease / 5, Logger: c.log,
 		Send: c.send, Events: c.event, MayLease: c.mayLease,
 	})
 	if err != nil {
@@ -185,7 +186,7 @@ func draw() uint64 {
 }
 
 // WaitRegistered waits until the node knows who it is, and its state has that. Errors: ErrDuplicate, ErrRemoved, ErrRefused
-// (no use to wait), ErrOldDisk (start again), ErrClosed, the context's.
+// (no use to wait), ErrOldDisk and ErrLease (start again), ErrClosed, the context's.
 func (c *Control) WaitRegistered(ctx context.Context) (number, life uint64, state *shared.State, err error) {
 	for {
 		changed := c.bell.wait()

@@ -15,6 +15,9 @@ var (
 	// ErrOldDisk says that what the node had on its disk is older than its last start, which nobody could tell before. Close
 	// throws the control store away; then Start begins as a node that has lost everything.
 	ErrOldDisk = errors.New("what this node has on its disk is older than its last start")
+	// ErrLease says that this node has not been able to ask how long the cluster's leases are, and has begun with another
+	// length. When it is started again it asks once more.
+	ErrLease = errors.New("this node has begun with another node_lease than the cluster's")
 	// ErrOldVoter says that the node cannot begin as one that has lost everything, since its group has nobody left then.
 	ErrOldVoter = errors.New("what this node has on its disk is older than its last start, and without its vote the other nodes " +
 		"cannot elect a leader: put the newest copy of its data directory back. If there is none, stop all nodes, start this one " +

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"github.com/opencluster/oclocks/arbiter/plan"
 	"github.com/opencluster/oclocks/conf/shared"
@@ -50,6 +51,8 @@ type startAnswer struct {
 	Change  uint64 `json:"change,omitempty"`
 	Leading bool   `json:"leading,omitempty"`
 	Elects  bool   `json:"elects,omitempty"` // the voters can elect a leader without that raft ID
+
+	Lease time.Duration `json:"lease,omitempty"` // of the cluster's nodes, in nanoseconds; 0: not known
 }
 
 // admission is the leader's answer.

@@ -80,7 +80,7 @@ func (c *Control) enrolment() {
 	request := encode(shared.Register{
 		ID: c.cfg.Identifier, Raft: c.store.RaftID(), Fresh: c.cfg.Fresh, Name: c.cfg.Name, Location: c.cfg.Location,
 		Priority: c.cfg.Priority, Routes: c.cfg.Routes, Clients: c.cfg.Clients,
-		Start: c.start, Starts: c.starts.Before(c.start),
+		Start: c.start, Starts: c.memory.Before(c.start), Lease: c.lease,
 	})
 	retry := retryFirst
 	for {
@@ -137,6 +137,8 @@ func (a *admission) refusal() error {
 	switch {
 	case errors.Is(err, shared.ErrRemoved):
 		return fmt.Errorf("%w: %w", ErrRemoved, err)
+	case errors.Is(err, shared.ErrLease):
+		return fmt.Errorf("%w: %w", ErrLease, err)
 	case errors.Is(err, shared.ErrOldDisk):
 		return fmt.Errorf("%w: %w", ErrOldDisk, err)
 	}

@@ -213,3 +213,43 @@ func TestStartsThatWereNotHeardOfAreNoNewLife(t *testing.T) {
 		t.Errorf("the node is now %+v", now)
 	}
 }
+
+// TestTheClustersLeaseCounts: a node that was told of another one takes part with the cluster's, also after a restart in which
+// nobody can tell it. One that could not ask before is not let in with its own.
+func TestTheClustersLeaseCounts(t *testing.T) {
+	k := newCluster(t)
+	first, second := k.config(1), k.config(2)
+	first.Found, first.Dir, second.Dir = k.found, t.TempDir(), t.TempDir()
+	second.NodeLease = 3 * testLease
+	b, err := k.start(second) // nobody is there whom it could ask
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := k.join(first)
+	if _, _, _, err := b.c.WaitRegistered(within(t)); !errors.Is(err, ErrLease) {
+		t.Fatalf("a node with another node_lease: %v", err)
+	}
+	b.close()
+	b = k.join(second)
+	k.complete(a, b)
+	if b.c.lease != testLease {
+		t.Errorf("it takes part with %v", b.c.lease)
+	}
+	a.close()
+	b.close()
+	first.NodeLease = 2 * testLease
+	for _, cfg := range []Config{first, second} { // the first one, alone, is the voter
+		n, err := k.start(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n.c.lease != testLease {
+			t.Errorf("restarted, %s takes part with %v", cfg.Name, n.c.lease)
+		}
+		n.serve()
+	}
+	result, err := k.nodes[len(k.nodes)-1].c.Change(within(t), shared.Command{Set: &shared.Set{Settings: map[string]string{"node_lease": "1s"}}})
+	if err != nil || !errors.Is(result.Err(), shared.ErrValue) {
+		t.Errorf("node_lease is changed while nodes hold leases: %v, %v", result, err)
+	}
+}

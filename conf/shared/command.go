@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"time"
 
 	"github.com/opencluster/oclocks/bucket/chain"
 	"github.com/opencluster/oclocks/conf"
@@ -53,7 +54,8 @@ type Lead struct {
 // Register tells that a node has begun. An unknown identifier gets a number and the life 1. A known one keeps its number;
 // its life is one higher if it is fresh or comes with another raft ID. In the latter case the caller has made sure that the
 // one with the raft ID before is not alive. With the same raft ID it is refused (ErrOldDisk) if the start that was registered
-// last is none of Starts. The same start once more changes nothing and has the same outcome.
+// last is none of Starts. The same start once more changes nothing and has the same outcome. A
+// node that would take part with another lease than the cluster's is refused (ErrLease): as leader it would wait too shortly.
 type Register struct {
 	ID       string   `json:"id"`
 	Raft     uint64   `json:"raft"`
@@ -66,6 +68,8 @@ type Register struct {
 	Arbiter  bool     `json:"arbiter,omitempty"`
 	Start    uint64   `json:"start,omitempty"`  // random, of this process; 0: starts are not looked at
 	Starts   []uint64 `json:"starts,omitempty"` // of earlier processes, as the node's disk knows them; at most MaxStarts
+
+	Lease time.Duration `json:"lease,omitempty"` // by which it takes part, in nanoseconds; 0: it is not looked at
 }
 
 // Remove forgets a node, for ever: its raft ID never counts again. What it was primary of is taken over when its lease ends.

@@ -38,7 +38,8 @@
 //
 // The rule of acknowledgements (setting acks) is the one by which a view's answers were made, and a takeover has to ask for
 // as many copies as that rule may have left out. So it may change between first and all, which both need the whole in-sync
-// set, but never from or to majority.
+// set, but never from or to majority. The length of node leases (node_lease) never changes, and every node has to take part with it:
+// a new leader waits as long as that for the end of leases that it does not know of.
 //
 // # Doubling
 //

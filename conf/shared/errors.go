@@ -20,6 +20,8 @@ var (
 	ErrStale = errors.New("overtaken by another change")
 	// ErrRemoved says that a node that was removed came back with its old control store.
 	ErrRemoved = errors.New("the node was removed from the cluster")
+	// ErrLease says that a node has another node_lease than the cluster.
+	ErrLease = errors.New("another node_lease than the cluster's")
 	// ErrOldDisk says that what a node has on its disk is older than its last start: it must throw its control store away
 	// and register with a new one.
 	ErrOldDisk = errors.New("the node's disk is older than its last start")
@@ -34,6 +36,7 @@ var kinds = []struct {
 }{
 	{"command", ErrCommand}, {"value", ErrValue}, {"locked", ErrLocked}, {"not_found", ErrNotFound}, {"exists", ErrExists},
 	{"too_many", ErrTooMany}, {"stale", ErrStale}, {"removed", ErrRemoved}, {"old_disk", ErrOldDisk},
+	{"lease", ErrLease},
 }
 
 // Result is what came of a command.

@@ -139,6 +139,10 @@ func (t *turn) set(values map[string]string) error {
 		// What was answered with one half could be looked for in the other.
 		return fmt.Errorf("%w: acks: majority is chosen when the cluster is founded, and stays", ErrValue)
 	}
+	if s.NodeLease != t.next.Settings.NodeLease {
+		// A leader waits for the end of leases that others have granted, and knows no length but its own.
+		return fmt.Errorf("%w: node_lease is chosen when the cluster is founded, and stays", ErrValue)
+	}
 	t.next.Settings = s
 	return nil
 }

@@ -12,6 +12,9 @@ func (t *turn) register(c *Register) error {
 	if err := c.check(); err != nil {
 		return err
 	}
+	if lease := t.next.Settings.NodeLease; c.Lease != 0 && c.Lease != lease {
+		return fmt.Errorf("%w: the cluster's is %s, the node's %s", ErrLease, lease, c.Lease)
+	}
 	if slices.Contains(t.next.Removed, c.Raft) {
 		return fmt.Errorf("%w: to join again it needs an empty data directory", ErrRemoved)
 	}

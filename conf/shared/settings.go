@@ -50,7 +50,7 @@ type setting struct {
 var acksNames = []string{chain.First.String(), chain.Majority.String(), chain.All.String()}
 
 var settings = []setting{
-	length("node_lease", 200*time.Millisecond, 30*time.Second, "how long a node may act without hearing from the leader",
+	length("node_lease", conf.MinNodeLease, conf.MaxNodeLease, "how long a node may act without hearing from the leader; chosen when the cluster is founded",
 		func(s *Settings) *time.Duration { return &s.NodeLease }),
 	length("give_up", time.Second, 24*time.Hour, "how long after the end of its lease a node counts as lost, so that a bucket goes on without what only it had",
 		func(s *Settings) *time.Duration { return &s.GiveUp }),
