@@ -22,6 +22,9 @@ func tokenCommand() *cobra.Command {
 			if s.Data == "" {
 				return errors.New("name the data directory of a node with --data DIR or OCLOCKS_DATA, or its configuration file with --config")
 			}
+			if t.Ask, err = cmd.Flags().GetString(urlFlag); err != nil {
+				return err
+			}
 			t.Data = s.Data
 			return t.Print(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},

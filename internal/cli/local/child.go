@@ -7,8 +7,11 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
+
+	"github.com/opencluster/oclocks/conf"
 )
 
 // child is a daemon that runs.
@@ -25,6 +28,7 @@ func spawn(path string, n *node) (*child, error) {
 		return nil, fmt.Errorf("the log of %s: %w", n.name, err)
 	}
 	cmd := exec.Command(path, "--config", n.config)
+	cmd.Env = environ()
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // so that Ctrl-C reaches this process only, and the stop is orderly
 	dieWithParent(cmd.SysProcAttr)
@@ -51,6 +55,19 @@ func spawn(path string, n *node) (*child, error) {
 		return nil, fmt.Errorf("start %s: %w", n.name, err)
 	}
 	return c, nil
+}
+
+// environ is this process's without the daemon's settings: those would win over the configuration files, and be the same for
+// all nodes.
+func environ() []string {
+	ours := make(map[string]bool)
+	for _, key := range conf.Keys() {
+		ours["OCLOCKS_"+strings.ToUpper(key)] = true
+	}
+	return slices.DeleteFunc(os.Environ(), func(e string) bool {
+		name, _, _ := strings.Cut(e, "=")
+		return ours[name]
+	})
 }
 
 // over says whether it has ended.

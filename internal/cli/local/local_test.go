@@ -445,6 +445,16 @@ func dead(pid int) bool {
 	return err != nil || strings.Contains(string(stat), ") Z ")
 }
 
+// TestTheNodesHaveTheirOwnSettings: variables for a daemon count for none of them.
+func TestTheNodesHaveTheirOwnSettings(t *testing.T) {
+	t.Setenv("OCLOCKS_LISTEN", "127.0.0.1:1")
+	t.Setenv("OCLOCKS_LOOK", "x")
+	all := strings.Join(environ(), "\n")
+	if strings.Contains(all, "OCLOCKS_LISTEN=") || !strings.Contains(all, "OCLOCKS_LOOK=x") {
+		t.Errorf("got %s", all)
+	}
+}
+
 // TestManyNodesGetMoreTime: but all the same, and no more than a daemon takes.
 func TestManyNodesGetMoreTime(t *testing.T) {
 	def := conf.Default().NodeLease

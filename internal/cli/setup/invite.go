@@ -22,6 +22,7 @@ directory. The token alone goes to the standard output.`
 // TokenRequest is what the commands that print a join token are told.
 type TokenRequest struct {
 	Data string        // directory of a node
+	Ask  string        // address of the node to ask; "": the daemon with that directory
 	URLs []string      // where the new node asks; none: where the cluster's nodes serve clients
 	Life time.Duration // how long the token counts
 	JSON bool
@@ -40,7 +41,7 @@ func (t *TokenRequest) Print(ctx context.Context, out, hints io.Writer) error {
 	urls := t.URLs
 	if len(urls) == 0 {
 		var err error
-		if urls, err = known(ctx, t.Data); err != nil {
+		if urls, err = known(ctx, t.Data, t.Ask); err != nil {
 			return err
 		}
 	}
@@ -62,9 +63,9 @@ func (t *TokenRequest) Print(ctx context.Context, out, hints io.Writer) error {
 	return nil
 }
 
-// known asks the daemon where the nodes of its cluster are.
-func known(ctx context.Context, data string) ([]string, error) {
-	client, err := admin.Dial(data, "")
+// known asks a node where the nodes of its cluster are.
+func known(ctx context.Context, data, url string) ([]string, error) {
+	client, err := admin.Dial(data, url)
 	if err != nil {
 		return nil, fmt.Errorf("ask where the nodes of the cluster are: %w. Or name an address with --at", err)
 	}
