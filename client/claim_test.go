@@ -13,12 +13,12 @@ import (
 )
 
 // through connects a client through a proxy that is cut at the end, so that closing the client needs no broker.
-func through(t testing.TB, p *proxy, opts ...client.Option) *client.Client {
+func through(t testing.TB, p *brokertest.Proxy, opts ...client.Option) *client.Client {
 	t.Helper()
-	c, err := client.Connect(within(t), p.url(), append([]client.Option{client.WithLogger(brokertest.Logger(t))}, opts...)...)
+	c, err := client.Connect(within(t), p.URL(), append([]client.Option{client.WithLogger(brokertest.Logger(t))}, opts...)...)
 	must(t, err)
 	t.Cleanup(func() {
-		p.stall(false)
+		p.Stall(false)
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		if err := c.Close(ctx); err != nil {
@@ -53,7 +53,7 @@ func lostWhy(t testing.TB, claim *client.Claim) string {
 func TestTrustEndsBeforeTheLockIsHandedOn(t *testing.T) {
 	const lease = 800 * time.Millisecond
 	d := brokertest.Start(t)
-	p := newProxy(t, d.URL())
+	p := brokertest.NewProxy(t, d.URL())
 	holder := through(t, p, client.WithLease(lease))
 	other := connect(t, d)
 	claim := lockOf(t, holder.Mutex("x"))
@@ -66,7 +66,7 @@ func TestTrustEndsBeforeTheLockIsHandedOn(t *testing.T) {
 	}()
 	waitFor(t, "somebody to wait", waiting(t, other, "x", 1))
 	stalled := boottime.Now()
-	p.stall(true)
+	p.Stall(true)
 	waitFor(t, "the claim to be suspect", func() bool { return claim.State() == client.Suspect })
 	if claim.Err() != nil || claim.Deadline() <= 0 {
 		t.Errorf("suspect: %v, trusted for %v; want no error and some time", claim.Err(), claim.Deadline())
@@ -206,12 +206,12 @@ func TestClaimIsRenewedAndExtended(t *testing.T) {
 // With a grace of nothing a broken connection gives the lock up at once, on both sides.
 func TestNoGraceEndsWithTheConnection(t *testing.T) {
 	d := brokertest.Start(t)
-	p := newProxy(t, d.URL())
+	p := brokertest.NewProxy(t, d.URL())
 	c := through(t, p)
 	other := connect(t, d)
 	short := lockOf(t, c.Mutex("short", client.WithGrace(0)))
 	long := lockOf(t, c.Mutex("long"))
-	p.cut()
+	p.Cut()
 	if why := lostWhy(t, short); why != subjects.WhyDisconnected {
 		t.Errorf("lost because %q", why)
 	}

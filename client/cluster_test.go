@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/opencluster/oclocks/client"
+	"github.com/opencluster/oclocks/internal/brokertest"
 	"github.com/opencluster/oclocks/subjects"
 )
 
@@ -193,11 +194,11 @@ func TestBucketsMove(t *testing.T) {
 func TestSilentServerIsLeft(t *testing.T) {
 	t.Parallel()
 	f := startFakeCluster(t)
-	p := newProxy(t, f.nodes[0].srv.ClientURL())
-	c := connectURL(t, p.url(), client.WithLease(8*time.Second))
+	p := brokertest.NewProxy(t, f.nodes[0].srv.ClientURL())
+	c := connectURL(t, p.URL(), client.WithLease(8*time.Second))
 	claim := lockOf(t, c.Mutex(f.nameAt(f.nodes[1], "x")))
 	waitFor(t, "the client to know the others", func() bool { return len(c.Conn().Servers()) == 4 })
-	p.stall(true)
+	p.Stall(true)
 	began := time.Now()
 	must(t, claim.Renew(within(t)))
 	if took := time.Since(began); took > 3*time.Second {

@@ -17,7 +17,7 @@ import (
 // After a broken connection the session comes back with the same identity: locks are kept, waiters keep their places.
 func TestSessionComesBackAfterReconnect(t *testing.T) {
 	d := brokertest.Start(t)
-	p := newProxy(t, d.URL())
+	p := brokertest.NewProxy(t, d.URL())
 	c := through(t, p)
 	other := connect(t, d)
 	before, err := c.Session(within(t))
@@ -34,7 +34,7 @@ func TestSessionComesBackAfterReconnect(t *testing.T) {
 	}()
 	waitFor(t, "the client to wait", waiting(t, other, "wanted", 1))
 	ticket := queued(t, other, "wanted").Ticket
-	p.cut()
+	p.Cut()
 	waitFor(t, "the session to be back", func() bool {
 		now, err := c.Session(within(t))
 		must(t, err)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/opencluster/oclocks/client"
 	"github.com/opencluster/oclocks/internal/boottime"
+	"github.com/opencluster/oclocks/internal/brokertest"
 )
 
 const lease = 2 * time.Second
@@ -121,22 +122,22 @@ func TestStoppedHolder(t *testing.T) {
 // A holder whose network is cut without a word: the same.
 func TestCutOffHolder(t *testing.T) {
 	_, url := daemon(t)
-	between := newProxy(t, url)
-	holder := hold(t, child{URL: between.url(), Name: "c", Lease: lease, Grace: -1})
+	between := brokertest.NewProxy(t, url)
+	holder := hold(t, child{URL: between.URL(), Name: "c", Lease: lease, Grace: -1})
 	holder.line("event", "held")
 	n := waitNext(t, connect(t, url), "c")
-	between.freeze()
+	between.Stall(true)
 	checkIntervals(t, holder, n.when(t))
 }
 
 // A holder with grace 0s that is cut off, not closed: nobody closed anything, so only the lease ends it.
 func TestCutOffHolderWithoutGrace(t *testing.T) {
 	_, url := daemon(t)
-	between := newProxy(t, url)
-	holder := hold(t, child{URL: between.url(), Name: "z", Lease: lease, Grace: 0})
+	between := brokertest.NewProxy(t, url)
+	holder := hold(t, child{URL: between.URL(), Name: "z", Lease: lease, Grace: 0})
 	holder.line("event", "held")
 	n := waitNext(t, connect(t, url), "z")
-	between.freeze()
+	between.Stall(true)
 	checkIntervals(t, holder, n.when(t))
 }
 
