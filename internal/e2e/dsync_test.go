@@ -39,6 +39,7 @@ func replayDsync(t *testing.T, nodes, down int) {
 	}
 	c.redundant()
 	first := owns(t, c, 0)
+	defer disconnect(t, first.conn) // while the nodes are there
 	for i := nodes - down - crashing; i < nodes-down; i++ {
 		c.kill(i)
 		if err := os.RemoveAll(filepath.Join(c.nodes[i].dir, "journal")); err != nil {
@@ -58,6 +59,7 @@ func replayDsync(t *testing.T, nodes, down int) {
 // owner is a client that has a lock in every bucket, and what it believed.
 type owner struct {
 	t      *testing.T
+	conn   *client.Client
 	claims []*client.Claim
 	from   []int64
 
@@ -72,7 +74,7 @@ func owns(t *testing.T, c *cluster, i int) *owner {
 	defer cancel()
 	conn := connect(t, c.only(i))
 	info := c.info(i)
-	o := &owner{t: t}
+	o := &owner{t: t, conn: conn}
 	have := make(map[uint32]bool)
 	for k := 0; len(have) < int(info.Buckets); k++ {
 		name := fmt.Sprint("test", k)
