@@ -22,7 +22,7 @@ const (
 	aboutCluster = "cluster"
 
 	// backTime is how long a node that came back is given to tell so by itself, when it serves.
-	backTime = 2 * time.Second
+	backTime = 10 * time.Second
 
 	// modeTime is how long the cluster must be in a mode before it is told, so that a leader's election is not.
 	modeTime = 500 * time.Millisecond
@@ -71,12 +71,12 @@ func (l *links) openEvents() error {
 }
 
 func (d *Daemon) heard(t told) {
+	d.events.mu.Lock()
+	defer d.events.mu.Unlock()
 	if n := d.state.Load().NodeByID(t.About); n != nil && n.Number != d.number {
 		d.stopping.put(n.Number, statusOf(t.Value) == statusStopping)
 	}
-	d.events.mu.Lock()
 	d.events.a.heard(t.About, t.Value)
-	d.events.mu.Unlock()
 }
 
 // tellEvents watches as long as the daemon runs.
@@ -108,14 +108,14 @@ func (d *Daemon) announce(status string) {
 	if n == nil {
 		return // it was removed from the cluster, which the others have told
 	}
-	if status == statusStopping {
-		d.stopping.put(n.Number, true)
-	}
 	value := sightOf(n, status)
+	before := value // of a node that stops
 	d.events.mu.Lock()
-	before := d.events.a.told[n.ID]
-	if before == "" {
-		d.events.a.begin(d.sights(&h))
+	if status == statusUp {
+		before = ""
+		d.events.a.begin(d.sights(&h)) // the others have told what was before
+	} else {
+		d.stopping.put(n.Number, true)
 	}
 	d.events.a.seen[n.ID] = value
 	d.events.a.heard(n.ID, value)
@@ -159,8 +159,12 @@ func (d *Daemon) sights(h *health) map[string]sight {
 		case n.Number < d.number && !h.gone(n.Number):
 			s.place-- // nobody waits for the one that it is about
 		}
-		if isUp(status) && !isUp(statusOf(d.events.a.told[n.ID])) {
+		switch was := d.events.a.told[n.ID]; {
+		case isUp(statusOf(was)):
+		case isUp(status):
 			s.after = backTime
+		case was != "":
+			s.value = was // it is as gone as before
 		}
 		sights[n.ID] = s
 	}
