@@ -127,7 +127,8 @@
 // A copy sealed for epoch e never again takes, confirms, passes on or answers anything under a view of epoch e or before,
 // and its journal has that before it says so. It ends with the next view; who seals therefore owes one, be it the same view
 // again. A planned hand-over is a primary that waits until its successor has all it has, seals itself and asks for the
-// view; no lease has to end, and what was waiting comes along. [testdata/handover.txt]
+// view; no lease has to end, and what was waiting comes along. What was confirmed by the same Ready is still answered
+// (Output.Parting): it was so before the seal, and nobody else is primary before the view. [testdata/handover.txt]
 //
 // # What a returning node may count for
 //

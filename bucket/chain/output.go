@@ -35,6 +35,7 @@ type Output struct {
 	// Acting says that this copy is the primary and may answer until the next call of Ready, if that comes before the lease
 	// ends. Effects that wait for a change up to Confirmed, and only those, may be carried out, and only if Acting.
 	Acting    bool
+	Parting   bool   // this primary has sealed itself just now for a hand-over: as Acting, for this Output only
 	Confirmed uint64 // store it with the next change; a secondary's is what it has been told
 	Tail      uint64 // primary: the last member of the chain has everything up to here
 

@@ -56,6 +56,7 @@ func (r *Replica) Ready(now int64) Output {
 	r.now = max(r.now, now)
 	r.lead.begin(r)
 	r.confirm()
+	acting := r.acting()
 	r.plan()
 	r.hand()
 	r.compact()
@@ -65,6 +66,7 @@ func (r *Replica) Ready(now int64) Output {
 	r.out = Output{}
 
 	out.Acting, out.Confirmed = r.acting(), r.confirmed
+	out.Parting = acting && !out.Acting
 	if r.lead != nil {
 		out.Tail = r.tail()
 		out.Recovering = r.lead.recover

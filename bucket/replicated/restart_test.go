@@ -78,11 +78,20 @@ func TestDemotedBeforeItActsAgain(t *testing.T) {
 	}
 }
 
-// A reply whose change was not confirmed when its primary lost the place is given if that one takes over again, and not told
-// otherwise: its successor did not live to.
-func TestRepliesOfAPrimaryThatComesBack(t *testing.T) {
-	w := newWorld(t, 2)
-	for range 40 {
+// pair is two nodes with a bucket that both have, the first one being its primary.
+func pair(t *testing.T) (w *world, p, s *host) {
+	t.Helper()
+	w = newWorld(t, 2)
+	w.settle(40)
+	if w.view.InSync != 2 || w.view.Primary().Node != 1 {
+		t.Fatal(w.view)
+	}
+	return w, w.nodes[0], w.nodes[1]
+}
+
+// settle lets time go by in which everything arrives.
+func (w *world) settle(steps int) {
+	for range steps {
 		w.pass(5*ms, func(*host) bool { return true })
 		for _, h := range w.nodes {
 			w.round(h)
@@ -91,10 +100,38 @@ func TestRepliesOfAPrimaryThatComesBack(t *testing.T) {
 			w.deliver(0)
 		}
 	}
-	p, s := w.nodes[0], w.nodes[1]
-	if w.view.InSync != 2 || w.view.Primary().Node != 1 {
+}
+
+func (w *world) query(id, name string) *ask {
+	a := &ask{user: "u" + id, reply: "_INBOX." + id, req: subjects.Request{Op: subjects.OpQuery, Name: name}}
+	w.asked[id] = a
+	w.order = append(w.order, id)
+	w.send(a)
+	return a
+}
+
+// A planned hand-over leaves no request without an answer, also of those that change nothing and that a successor does not
+// know of.
+func TestAHandOverLeavesNobodyWaiting(t *testing.T) {
+	w, p, s := pair(t)
+	w.acquire("a", "n", 0)
+	q := w.query("q", "n")
+	if err := p.b.Chain().HandOver(s.b.Chain().Self()); err != nil {
+		t.Fatal(err)
+	}
+	w.settle(40)
+	if w.view.Primary().Node != 2 || !s.turn {
 		t.Fatal(w.view)
 	}
+	if w.asked["a"].grant == nil || q.told == "" {
+		t.Fatalf("acquire: %q, query: %q", w.asked["a"].told, q.told)
+	}
+}
+
+// A reply whose change was not confirmed when its primary lost the place is given if that one takes over again, and not told
+// otherwise: its successor did not live to.
+func TestRepliesOfAPrimaryThatComesBack(t *testing.T) {
+	w, p, s := pair(t)
 	w.acquire("a", "n", 0)
 	w.acquire("b", "n", 0)
 	p.b.Request(w.clock(), &bucket.Input{Zone: testZone, User: "u", Reply: "_INBOX.query", Req: &subjects.Request{Op: subjects.OpQuery, Name: "n"}}, nil)

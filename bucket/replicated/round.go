@@ -28,7 +28,7 @@ func (b *Bucket) Round(now bucket.Now, out *Output) {
 		b.promote(now, &r)
 	}
 	b.recovery(now, &r)
-	if r.Acting && b.acting {
+	if (r.Acting || r.Parting) && b.acting {
 		b.waiting.release(b.Number(), r.Confirmed, out)
 	}
 	if r.NeedSnapshot {
