@@ -1,6 +1,11 @@
 package replicated
 
-import "github.com/opencluster/oclocks/bucket"
+import (
+	"time"
+
+	"github.com/opencluster/oclocks/bucket"
+	"github.com/opencluster/oclocks/subjects"
+)
 
 // item is an effect that waits for the change seq, or a mark.
 type item struct {
@@ -56,14 +61,18 @@ func (q *queue) shrink() {
 }
 
 // drop gives up everything: marks come back as lost. What tells of a change is remembered: whoever takes over tells it if
-// he has the change, and it may be this copy again. Who asked for something else asks again.
-func (q *queue) drop(now int64, r *recent, out *Output) {
+// he has the change, and it may be this copy again. Who asked for something else is told to ask again.
+func (q *queue) drop(now int64, number uint32, r *recent, out *Output) {
 	for i := range q.items[q.head:] {
 		switch i := &q.items[q.head+i]; {
 		case i.mark != nil:
 			out.Marks = append(out.Marks, Released{Mark: i.mark, Lost: true})
 		case i.kept:
 			r.put(now, i.seq, &i.effect)
+		case i.effect.Kind == bucket.Reply:
+			i.effect.Body = &subjects.Refusal{Code: 503, Reason: subjects.ReasonUnavailable, RetryAfter: 100 * time.Millisecond,
+				Message: "this bucket has another primary now; ask again"}
+			out.Released = append(out.Released, Effect{Bucket: number, Effect: i.effect})
 		}
 	}
 	q.items, q.head = nil, 0

@@ -3,7 +3,6 @@ package replicated
 import (
 	"testing"
 
-	"github.com/opencluster/oclocks/bucket"
 	"github.com/opencluster/oclocks/bucket/chain"
 	"github.com/opencluster/oclocks/subjects"
 )
@@ -134,7 +133,7 @@ func TestRepliesOfAPrimaryThatComesBack(t *testing.T) {
 	w, p, s := pair(t)
 	w.acquire("a", "n", 0)
 	w.acquire("b", "n", 0)
-	p.b.Request(w.clock(), &bucket.Input{Zone: testZone, User: "u", Reply: "_INBOX.query", Req: &subjects.Request{Op: subjects.OpQuery, Name: "n"}}, nil)
+	q := w.query("q", "n")
 	w.round(p)
 	if w.asked["a"].told != "" {
 		t.Fatal("told before it was confirmed")
@@ -144,6 +143,9 @@ func TestRepliesOfAPrimaryThatComesBack(t *testing.T) {
 	p.b.Chain().Seal(w.view.Epoch)
 	w.commit(chain.View{Epoch: w.view.Epoch + 1, Chain: []chain.Member{chain01[1], chain01[0]}, InSync: 2})
 	w.round(p)
+	if !q.again || q.told != "" || w.asked["a"].again {
+		t.Fatalf("who asked for nothing that the other one knows is told %q, and to ask again: %v", q.told, q.again)
+	}
 	s.b = nil
 	w.commit(chain.View{Epoch: w.view.Epoch + 1, Chain: []chain.Member{chain01[0]}, InSync: 1})
 	w.pass(ms, func(*host) bool { return true })

@@ -195,7 +195,7 @@ const recoveryStep = 1_000_000_000
 func (b *Bucket) demote(now bucket.Now, out *Output) {
 	b.acting, b.limit = false, 0
 	b.table.Demote()
-	b.waiting.drop(now.Boot, &b.recent, out)
+	b.waiting.drop(now.Boot, b.Number(), &b.recent, out)
 }
 
 // tellTurn says when this node begins and ends to be the one that is asked.

@@ -60,6 +60,7 @@ type ask struct {
 	user  string
 	reply string
 	told  string // the first reply
+	again bool   // it was told to ask again
 	grant *subjects.Grant
 }
 
@@ -271,6 +272,7 @@ func (w *world) hear(e *bucket.Effect) {
 	a := w.asked[w.order[i]]
 	text := string(e.Body.AppendJSON(nil))
 	if refusal, refused := e.Body.(*subjects.Refusal); refused && (refusal.Code == 503 || refusal.Code == 410) {
+		a.again = true
 		return // it may ask again; 410 lost: the grant that it asks for again is over
 	}
 	grant, _ := e.Body.(*subjects.Grant)
