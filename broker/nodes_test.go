@@ -103,19 +103,24 @@ func testAllBuckets(t *testing.T, daemons []*broker.Daemon, conns []*nats.Conn) 
 			t.Errorf("node %d lists %d names: %v", i+1, len(names), names)
 		}
 	}
-	beats := keepEverybody(t, conns[1], session, 5)
-	count := 0
-	var hash uint64
-	for node, beat := range beats {
-		count += beat.Count
-		hash ^= beat.Hash
-		if !slices.ContainsFunc(daemons, func(d *broker.Daemon) bool { return d.Node() == node }) || len(beat.Buckets) == 0 {
-			t.Errorf("%s answers %+v", node, beat)
+	beat := 4
+	eventually(t, "each node keeps its part of the holds", func() bool { // buckets move meanwhile on a busy machine
+		beat++
+		beats := keepEverybody(t, conns[1], session, beat)
+		count, parts := 0, 0
+		var hash uint64
+		for node, kept := range beats {
+			if !slices.ContainsFunc(daemons, func(d *broker.Daemon) bool { return d.Node() == node }) {
+				t.Errorf("%s answers %+v", node, kept)
+			}
+			count += kept.Count
+			hash ^= kept.Hash
+			if len(kept.Buckets) > 0 {
+				parts++
+			}
 		}
-	}
-	if count != locks || len(beats) != 3 || hash == 0 {
-		t.Errorf("%d nodes keep %d holds", len(beats), count)
-	}
+		return count == locks && parts == 3 && len(beats) == 3 && hash != 0
+	})
 	closed := ask(t, conns[2], "locks.session-close.anyone", fmt.Sprintf(`{"session":%q}`, session))
 	if closed.number("released") != locks {
 		t.Errorf("session-close: %s", closed.msg.Data)
