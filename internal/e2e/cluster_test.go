@@ -311,8 +311,11 @@ func (c *cluster) named(i int, prefix string) string {
 	return ""
 }
 
-// balanced waits until every node is primary of something.
-func (c *cluster) balanced() {
+// balanced waits until every node is primary of something, and of one bucket more than another one at most.
+func (c *cluster) balanced() { c.spread(len(c.nodes), 1) }
+
+// spread waits until so many nodes are primary of something, and none of them of more buckets than another one and by.
+func (c *cluster) spread(nodes, by int) {
 	c.t.Helper()
 	nc := c.plain(0)
 	deadline := time.Now().Add(2 * patience)
@@ -323,7 +326,7 @@ func (c *cluster) balanced() {
 			for _, id := range info.Map.Primary {
 				have[id]++
 			}
-			if delete(have, ""); len(have) == len(c.nodes) && spread(have) <= 1 {
+			if delete(have, ""); len(have) >= nodes && span(have) <= by {
 				return
 			}
 		}
@@ -335,7 +338,7 @@ func (c *cluster) balanced() {
 	}
 }
 
-func spread(have map[string]int) int {
+func span(have map[string]int) int {
 	lo, hi := 1<<30, 0
 	for _, n := range have {
 		lo, hi = min(lo, n), max(hi, n)
