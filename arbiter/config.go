@@ -43,9 +43,9 @@ type Config struct {
 	Send func(to uint64, frame []byte)
 	// Events gets what happens, on the arbiter's goroutine, in order; it must not block nor wait for the arbiter. May be nil.
 	Events func(Event)
-	// MayLease is asked, on the leader, before a node gets a lease; an error refuses it, and the node is told the text. It is
+	// MayLease is asked, on the leader, before a node gets a lease (number and raft ID); an error refuses it, and the node is told the text. It is
 	// called on the arbiter's goroutine between applications of the FSM. Nil: everybody may.
-	MayLease func(number uint64) error
+	MayLease func(number, raft uint64) error
 	// Logger gets what people should know. Nil: slog.Default().
 	Logger *slog.Logger
 	// Reluctant makes a voter that stores the log but does not want to lead: it campaigns only if it has refused a candidate

@@ -43,9 +43,9 @@ type Config struct {
 
 	Reluctant bool // campaigns only if nobody else can lead, see doc.go
 
-	// MayLease refuses a node its lease with an error; nil refuses nobody. It is called on the leader and must depend on
-	// nothing but the applied commands.
-	MayLease func(number uint64) error
+	// MayLease refuses a node its lease with an error; nil refuses nobody. raft is the raft ID of who asks under the number. It
+	// is called on the leader.
+	MayLease func(number, raft uint64) error
 	// Log gets remarks of Raft that people may want to see; nil drops them.
 	Log func(text string)
 }

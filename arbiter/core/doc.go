@@ -87,7 +87,8 @@
 //
 // One step at a time, proposed by the leader: a learner, which becomes a voter when it is caught up, is there, and a majority
 // of the voters would be there with it; a removal likewise must leave a majority that is there. The library applies a change when
-// it is committed. The leader does not remove itself. A snapshot from before the last change is never sent: a new member would not
+// it is committed; a ReadIndex that is under way is begun anew then, since a leader that is left alone is answered by nobody.
+// [TestTheLastVoterAnswers] The leader does not remove itself. A snapshot from before the last change is never sent: a new member would not
 // find itself in it.
 //
 // # Elections

@@ -138,6 +138,15 @@ func (n *Node) beginRead() {
 	n.rn.ReadIndex(binary.LittleEndian.AppendUint64(nil, n.lead.read))
 }
 
+// restartRead begins the ReadIndex that is under way once more, because the members have changed: those whose answer it waits
+// for may be none any more, and a leader that is left alone asks nobody.
+func (n *Node) restartRead() {
+	if n.elect.leads && len(n.lead.inFlight) > 0 {
+		n.lead.asks, n.lead.inFlight = append(n.lead.inFlight, n.lead.asks...), nil
+		n.beginRead()
+	}
+}
+
 // answerAsks: the ReadIndex is confirmed, so this node led after those asked who wait for it.
 func (n *Node) answerAsks(rs raft.ReadState) {
 	if !n.Leading() || len(rs.RequestCtx) != 8 || binary.LittleEndian.Uint64(rs.RequestCtx) != n.lead.read {

@@ -60,7 +60,7 @@ func (n *Node) grant(w waitingAsk, a *answer) bool {
 	case l.alarmed:
 		a.Why = "its state differs from the leader's at the same change"
 	case n.cfg.MayLease != nil:
-		if err := n.cfg.MayLease(w.ask.Number); err != nil {
+		if err := n.cfg.MayLease(w.ask.Number, w.from); err != nil {
 			a.Why = clip(err.Error())
 		}
 	}

@@ -252,7 +252,7 @@ func TestRefusals(t *testing.T) {
 	x.node.digest = x.fsm.digest()
 	w.must(t, "it to get a lease when it is well again", func() bool { return w.believes(x) })
 
-	l.node.cfg.MayLease = func(number uint64) error {
+	l.node.cfg.MayLease = func(number, _ uint64) error {
 		if number == y.id {
 			return fmt.Errorf("node %d was removed", number)
 		}

@@ -157,6 +157,7 @@ func (n *Node) commitMembership(e *pb.Entry, cc pb.ConfChangeI) {
 			delete(n.seen, id)
 		}
 	}
+	n.restartRead()
 	env, err := openEnvelope(cc.AsV2().GetContext())
 	if err != nil {
 		return

@@ -362,3 +362,26 @@ func TestVoterBecomesLearner(t *testing.T) {
 	w.must(t, "the learner to be a voter again", func() bool { return len(l.node.conf.Voters) == 3 })
 	checked(t, w)
 }
+
+// TestTheLastVoterAnswers: what the leader has begun to ask the others is never answered once it is alone; it must begin anew,
+// or nobody ever gets a lease or a read again.
+func TestTheLastVoterAnswers(t *testing.T) {
+	w := newWorld(10, testConfig(), 2)
+	w.grow(2, 0)
+	l := w.leader()
+	x := w.machines[2-l.id]
+	w.hold = func(from, _ uint64, k kind, m *pb.Message) bool {
+		return from == x.id && k == kindRaft && m.GetType() == pb.MsgHeartbeatResp
+	}
+	w.run(10 * ms) // what was on its way has come
+	w.must(t, "somebody to be waited for", func() bool { return len(l.node.lead.inFlight) > 0 })
+	if err := w.member(l, Remove, x.id); err != nil {
+		t.Fatal(err)
+	}
+	w.must(t, "the leader to be alone", func() bool { return l.node.alone() })
+	w.read(l)
+	w.must(t, "an answer", func() bool { return len(l.reads) > 0 })
+	until := l.lease
+	w.must(t, "another lease", func() bool { return l.lease > until })
+	checked(t, w)
+}

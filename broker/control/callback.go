@@ -24,13 +24,16 @@ func (c *Control) applied(change uint64, state *shared.State) {
 	c.wakeReign()
 }
 
-// mayLease refuses those that the planner wants to take buckets from.
-func (c *Control) mayLease(number uint64) error {
+// mayLease refuses those that the planner wants to take buckets from, and who is not registered as the node.
+func (c *Control) mayLease(number, raft uint64) error {
 	if (*c.barred.Load())[number] {
 		return errBarred
 	}
-	if c.State().Node(number) == nil {
+	switch n := c.State().Node(number); {
+	case n == nil:
 		return shared.ErrRemoved
+	case n.Raft != raft:
+		return ErrDuplicate
 	}
 	return nil
 }
