@@ -31,6 +31,8 @@ type Client struct {
 
 	sub      *nats.Subscription // of the inbox
 	comings  *nats.Subscription // of servers that come and go
+	tidings  *nats.Subscription // of the cluster
+	island   chan struct{}      // the server may be cut off from the others; holds one
 	statuses chan nats.Status
 	timer    *boottime.Timer
 	wake     chan struct{} // the queue is not empty
@@ -65,7 +67,7 @@ type outgoing struct {
 func newClient(nc *nats.Conn, own bool, user string, o options) *Client {
 	return &Client{
 		nc: nc, own: own, user: user, inbox: newInbox(user), opts: o, timer: boottime.NewTimer(),
-		wake: make(chan struct{}, 1), remeasure: make(chan struct{}, 1),
+		wake: make(chan struct{}, 1), remeasure: make(chan struct{}, 1), island: make(chan struct{}, 1),
 		news: make(chan subjects.ServerEvent, newsBuffer), quit: make(chan struct{}), idle: make(chan struct{}), armed: machine.Never,
 	}
 }
@@ -85,11 +87,18 @@ func (c *Client) start(cfg machine.Config) error {
 	if c.own {
 		c.nc.SetErrorHandler(c.asyncError(c.nc.ErrorHandler()))
 	}
+	if c.tidings, err = c.nc.Subscribe(subjects.ClusterEvents, c.receiveCluster); err != nil {
+		c.timer.Close()
+		return fmt.Errorf("subscribe to the events of the cluster: %w", err)
+	}
 	c.opts.road.arrived(c.nc.ConnectedUrl())
 	c.statuses = c.nc.StatusChanged()
 	c.running.Go(c.loop)
 	c.running.Go(c.send)
 	c.running.Go(c.herald)
+	if c.own {
+		c.running.Go(c.seekQuorum)
+	}
 	if c.own && c.opts.nearest {
 		c.running.Go(c.measure)
 	}
@@ -108,7 +117,7 @@ func (c *Client) stop() {
 			c.nc.Close()
 			return
 		}
-		for _, sub := range []*nats.Subscription{c.sub, c.comings} {
+		for _, sub := range []*nats.Subscription{c.sub, c.comings, c.tidings} {
 			if err := sub.Unsubscribe(); err != nil && !errors.Is(err, nats.ErrConnectionClosed) {
 				c.opts.log.Warn("unsubscribe", "subject", sub.Subject, "error", err)
 			}

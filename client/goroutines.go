@@ -63,6 +63,7 @@ func (c *Client) lookAtConnection() {
 		}
 	})
 	if back {
+		signal(c.island) // it may have come to one
 		c.heard(subjects.ServerEvent{Type: Reconnected})
 	}
 }
