@@ -2,6 +2,8 @@ package broker
 
 import (
 	"context"
+	"errors"
+	"testing"
 
 	"github.com/opencluster/oclocks/conf/shared"
 )
@@ -13,4 +15,18 @@ func (d *Daemon) Change(ctx context.Context, command shared.Command) error {
 		return err
 	}
 	return result.Err()
+}
+
+// Crash ends the daemon as the death of its process would, as far as that can be in the process of a test: it hands nothing
+// over, answers nothing more, and its journal has no mark of a clean shutdown.
+func (d *Daemon) Crash(t testing.TB) {
+	d.stopOnce.Do(func() {
+		d.end(errors.New("crash"))
+		ctx, cancel := context.WithTimeout(context.Background(), natsTimeout)
+		defer cancel()
+		// The server's Shutdown races with clients that come in at that moment.
+		if err := errors.Join(d.nats.LameDuck(ctx), d.abandon()); err != nil {
+			t.Logf("crash: %v", err)
+		}
+	})
 }

@@ -12,7 +12,7 @@ import (
 
 // Cluster is some daemons that are one cluster, in the test's process.
 type Cluster struct {
-	Daemons []*broker.Daemon // an element is written by Restart only
+	Daemons []*broker.Daemon // an element is written by Restart and Start only
 
 	t         testing.TB
 	opts      []Option
@@ -58,13 +58,19 @@ func StartCluster(t testing.TB, n int, dir string, opts ...Option) *Cluster {
 	return c
 }
 
-// Restart stops some daemons in an orderly way, one after the other, and starts them again with what they have on disk, all
-// at once. They listen for each other where they did before, and for clients elsewhere.
+// Restart stops some daemons in an orderly way, one after the other, and starts them again.
 func (c *Cluster) Restart(which ...int) {
 	c.t.Helper()
 	for _, i := range which {
 		Stop(c.t, c.Daemons[i])
 	}
+	c.Start(which...)
+}
+
+// Start starts daemons that are not there any more with what they have on disk, all at once. They listen for each other where
+// they did before, and for clients elsewhere.
+func (c *Cluster) Start(which ...int) {
+	c.t.Helper()
 	errs := make(chan error)
 	for _, i := range which {
 		go func() { errs <- c.start(i) }()
