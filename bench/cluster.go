@@ -210,6 +210,7 @@ const (
 	kindProtocol = "protocol"
 	kindClient   = "Go client"
 	kindSimple   = "locks.acquire"
+	kindNear     = "protocol, each at its primary"
 )
 
 func (d *daemons) row(kind string, away int) string {
@@ -332,6 +333,15 @@ func (c *contest) pairsOf(ctx context.Context, d *daemons, workers int) error {
 		}
 		c.paired(d.label+": "+kind, workers, r)
 	}
+	near := &locks{buckets: uint32(len(primaries))}
+	r, err := c.worked(ctx, d.children(), workers, func(w int) error {
+		at := primaries[subjects.BucketOf(near.name(w), near.buckets)]
+		return near.pair(conns[at+clusterNodes*(w%perNode)], w)
+	})
+	if err != nil {
+		return fmt.Errorf("%s: %w", kindNear, err)
+	}
+	c.paired(d.label+": "+kindNear, workers, r)
 	return d.withClients(ctx, func(clients []*client.Client) error {
 		r, err := c.worked(ctx, d.children(), workers, func(w int) error {
 			m := clients[w%len(clients)].Mutex("bench/" + strconv.Itoa(w))
@@ -398,7 +408,7 @@ func (c *contest) throughputTable() table {
 	row(rawRow(1))
 	row(rawSpread)
 	for _, d := range c.clusters {
-		for _, kind := range []string{kindProtocol, kindClient, kindSimple} {
+		for _, kind := range []string{kindProtocol, kindNear, kindClient, kindSimple} {
 			row(d.label + ": " + kind)
 		}
 	}

@@ -93,8 +93,11 @@ type locks struct {
 	simple  bool
 }
 
+// name is the lock of a worker.
+func (l *locks) name(worker int) string { return "bench/" + strconv.Itoa(worker) }
+
 func (l *locks) pair(nc *nats.Conn, worker int) error {
-	name := "bench/" + strconv.Itoa(worker)
+	name := l.name(worker)
 	grant, err := l.acquire(nc, &subjects.Request{Name: name})
 	if err != nil {
 		return err
