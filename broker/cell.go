@@ -97,10 +97,33 @@ func (s *shard) elsewhere(t *task, c *cell) {
 		s.refuse(t, t.zone.moved(c.Number()))
 	case t.hops > maxHops:
 		s.refuse(t, noPrimary())
+	case t.hops > 1 && s.linger(t):
 	default:
 		t.forward(node)
 		s.finished = append(s.finished, t)
 	}
+}
+
+const (
+	lingerTime = 20 * time.Millisecond // longer than it takes until a committed view is known everywhere
+	lingerStep = 2 * time.Millisecond
+)
+
+// linger puts a request off that another node has passed on to this one, if that was a moment ago: one of the two has not
+// heard yet who is the primary now, and they would pass it to and fro.
+func (s *shard) linger(t *task) bool {
+	if t.lingers == 0 {
+		t.lingers = s.now.Boot + int64(lingerTime)
+	}
+	if s.now.Boot >= t.lingers {
+		return false
+	}
+	time.AfterFunc(lingerStep, func() {
+		if !s.queue.put(t) {
+			t.zone.answer(t.req.Op, t.in.Reply, overloaded(), nil)
+		}
+	})
+	return true
 }
 
 // misplaced sends a request on whose bucket was split since it was queued: as elsewhere does.

@@ -31,6 +31,8 @@ type task struct {
 	hops        int   // how often the request is passed on with the next time; 0: its caller chose the bucket's subject
 	parkedUntil int64 // when it is given up; 0: it has not waited for a primary
 
+	lingers int64 // until when it is put off before it is passed on again; 0: it was not
+
 	from     uint64 // node that sent the messages
 	messages []chain.Message
 }
