@@ -21,6 +21,9 @@ const (
 	routePing  = 500 * time.Millisecond
 	routePings = 2
 
+	// handshakeTime bounds a TLS handshake between daemons: many that start at once on a busy machine take long.
+	handshakeTime = 10 * time.Second
+
 	// routePool is how many connections to each other server carry the zones' messages, each zone on one of them. The
 	// account of the nodes and the system account have one each besides.
 	routePool = 3
@@ -91,6 +94,7 @@ func (s *Server) clusterOptions(opts *server.Options) error {
 		Advertise:      c.Advertise,
 		NoAdvertise:    s.cfg.HideServers,
 		TLSConfig:      s.routes.tlsConfig(),
+		TLSTimeout:     handshakeTime.Seconds(),
 		ConnectRetries: gossipRetries,
 		PoolSize:       routePool,
 		// The nodes' own messages do not wait behind those of the zones.
