@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nkeys"
 	"go.uber.org/goleak"
 
 	"github.com/opencluster/oclocks/broker/control"
@@ -58,12 +59,30 @@ type stage struct {
 	nats   *natsd.Server
 	brain  *brain
 	server *Server
-	log    *bytes.Buffer
+	log    *logText
+}
+
+// logText is what a server has logged, while it goes on.
+type logText struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *logText) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *logText) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
 }
 
 func newStage(t *testing.T) *stage {
 	t.Helper()
-	s := &stage{t: t, data: t.TempDir(), brain: &brain{fsm: shared.New()}, log: &bytes.Buffer{}}
+	s := &stage{t: t, data: t.TempDir(), brain: &brain{fsm: shared.New()}, log: &logText{}}
 	var err error
 	if s.auth, err = conf.OpenAuth(s.data); err != nil {
 		t.Fatal(err)
@@ -217,11 +236,15 @@ func TestZonesAndUsers(t *testing.T) {
 	put := make([]conf.User, 0, usersPage+5)
 	now := time.Now()
 	for i := range cap(put) {
-		_, u, err := keys.Issue("billing", fmt.Sprintf("u%d", i), conf.RoleUser, 0, now.Add(time.Duration(i)*time.Second))
+		pair, err := nkeys.CreateUser()
 		if err != nil {
 			t.Fatal(err)
 		}
-		put = append(put, u)
+		key, err := pair.PublicKey()
+		if err != nil {
+			t.Fatal(err)
+		}
+		put = append(put, conf.User{Key: key, Name: fmt.Sprintf("u%d", i), Zone: "billing", Role: conf.RoleUser, Issued: now.Add(time.Duration(i) * time.Second)})
 	}
 	if _, err := c.Change(t.Context(), shared.Command{Users: &shared.Users{Zone: "billing", Put: put}}); err != nil {
 		t.Fatal(err)

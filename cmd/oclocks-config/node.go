@@ -47,6 +47,7 @@ func nodesCommand() *cobra.Command {
 type nodeView struct {
 	shared.Node
 	State     string `json:"state"` // leads, up, no answer
+	Voter     bool   `json:"voter"` // it votes about who leads
 	Primaries int    `json:"primaries"`
 	Copies    int    `json:"copies"` // buckets that it has a copy of, by the views
 	Change    uint64 `json:"change,omitempty"`
@@ -65,7 +66,7 @@ func nodeViews(ctx context.Context, c *admin.Client, state *admin.State) ([]node
 	for i := range state.Nodes {
 		n := nodeView{Node: state.Nodes[i], State: "no answer"}
 		if st := status.Node(n.Number); st != nil {
-			n.State, n.Change = "up", st.Change
+			n.State, n.Change, n.Voter = "up", st.Change, st.Voter
 			switch {
 			case st.Leading:
 				n.State = "leads"

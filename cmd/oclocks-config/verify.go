@@ -137,9 +137,15 @@ func clusterFindings(cmd *cobra.Command, s *conf.Settings) (state *admin.State, 
 
 func leaderFinding(state *admin.State, status *admin.Status) conf.Finding {
 	f := conf.Finding{What: "cluster " + state.Cluster}
+	votes := 0
+	for i := range status.Nodes {
+		if status.Nodes[i].Voter {
+			votes++
+		}
+	}
 	for i := range status.Nodes {
 		if st := &status.Nodes[i]; st.Leading {
-			f.OK, f.Detail = true, fmt.Sprintf("node %d (%s) leads, change %d", st.Number, st.Name, state.Change)
+			f.OK, f.Detail = true, fmt.Sprintf("node %d (%s) leads, nodes that vote: %d, change %d", st.Number, st.Name, votes, state.Change)
 			if state.Locked {
 				f.Detail += "; the configuration is locked"
 			}
