@@ -46,6 +46,7 @@ type cluster struct {
 
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
+	t.Parallel()
 	auth, err := conf.NewAuth()
 	if err != nil {
 		t.Fatal(err)
