@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/opencluster/oclocks/subjects"
@@ -63,11 +64,30 @@ func (q *queue) kick() {
 	}
 }
 
-// take appends up to limit tasks to dst, one from each zone in turn. A list is the last of its batch, since it looks at
+// takeOwn appends what the daemon itself has to do, up to half of the limit: leases, views and the other nodes' changes do
+// not wait for a turn behind hundreds of zones.
+func (q *queue) takeOwn(dst []*task, limit int) []*task {
+	l := q.lanes[nil]
+	if l == nil || l.size == 0 {
+		return dst
+	}
+	for n := min(l.size, limit/2); n > 0; n-- {
+		dst = append(dst, l.pop())
+	}
+	if l.size == 0 {
+		q.turns = slices.DeleteFunc(q.turns, func(turn *lane) bool { return turn == l })
+	}
+	return dst
+}
+
+// take appends up to limit tasks to dst, the daemon's own first, then one from each zone in turn. A list is the last of its batch, since it looks at
 // so much: other zones have their turn before the next one.
 func (q *queue) take(dst []*task, limit int) []*task {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	before := len(dst)
+	dst = q.takeOwn(dst, limit)
+	limit -= len(dst) - before
 	for limit > 0 && len(q.turns) > 0 {
 		l := q.turns[0]
 		t := l.pop()

@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -39,9 +40,13 @@ func TestQueueIsFairBetweenZonesAndFIFOWithin(t *testing.T) {
 					if waiting[task.zone][0] != task {
 						t.Fatal("out of order within a zone")
 					}
+					if task.zone == nil { // the daemon's own tasks come first
+						waiting[nil] = waiting[nil][1:]
+						continue
+					}
 					if served[task.zone] {
 						for z, w := range waiting {
-							if len(w) > 0 && !served[z] {
+							if z != nil && len(w) > 0 && !served[z] {
 								t.Fatal("a zone was served twice while another waited")
 							}
 						}
@@ -99,5 +104,46 @@ func TestAListEndsItsBatch(t *testing.T) {
 	q.take(nil, 256)
 	if got := q.take(nil, 256); len(got) == 0 || got[0].zone != other {
 		t.Error("the other zone waits for more than one list")
+	}
+}
+
+// However many zones have requests, what the daemon itself has to do comes with the next batch, in its order.
+func TestTheDaemonsOwnTasksComeFirst(t *testing.T) {
+	q := newQueue()
+	for range 300 {
+		z := &zone{}
+		for range 2 {
+			q.put(&task{kind: taskOne, zone: z})
+		}
+	}
+	var own []*task
+	for range 20 {
+		own = append(own, &task{kind: taskCall})
+		q.put(own[len(own)-1])
+	}
+	batch := q.take(nil, 256)
+	if len(batch) != 256 || !slices.Equal(batch[:20], own) {
+		t.Fatalf("%d tasks, the first one is of kind %d", len(batch), batch[0].kind)
+	}
+	for range 300 { // and they do not keep the zones from theirs
+		q.put(&task{kind: taskCall})
+	}
+	zones := 0
+	for _, one := range q.take(nil, 256) {
+		if one.zone != nil {
+			zones++
+		}
+	}
+	if zones < 120 {
+		t.Fatalf("%d of a batch are the zones'", zones)
+	}
+	for total := 0; ; {
+		batch = q.take(batch[:0], 256)
+		if total += len(batch); len(batch) == 0 {
+			if !q.empty() || total != 620+300-512 {
+				t.Fatalf("%d tasks more", total)
+			}
+			return
+		}
 	}
 }
