@@ -79,7 +79,7 @@ func (q *queue) drop(now int64, number uint32, r *recent, out *Output) {
 }
 
 const (
-	recentKeep = 2_000_000_000 // nanoseconds: longer than it takes until a dead primary is replaced
+	recentKeep = 5_000_000_000 // nanoseconds: longer than it takes until a primary is replaced that died together with the leader
 	recentMost = 1024
 )
 
