@@ -70,7 +70,8 @@
 // # What is refused a lease
 //
 // Who is no member, whom Config.MayLease refuses, and who has another digest than the leader at the same change: its state
-// has come apart, and it must do nothing (Quarantine). Who is behind is not refused, since it does not act before it has
+// has come apart, and it must do nothing (Quarantine). If most voters differ from the leader, it is the leader that has: it gives
+// nobody a lease, and the leadership to one of them. [TestTheLeaderHasComeApart] Who is behind is not refused, since it does not act before it has
 // applied r.
 //
 // # Proposals

@@ -59,6 +59,8 @@ func (n *Node) grant(w waitingAsk, a *answer) bool {
 		a.Why = "another node asks under this number"
 	case l.alarmed:
 		a.Why = "its state differs from the leader's at the same change"
+	case n.outvoted():
+		a.Why = "the leader's state differs from that of most voters"
 	case n.cfg.MayLease != nil:
 		if err := n.cfg.MayLease(w.ask.Number, w.from); err != nil {
 			a.Why = clip(err.Error())
@@ -70,6 +72,27 @@ func (n *Node) grant(w waitingAsk, a *answer) bool {
 		a.Live = uint64(n.live())
 	}
 	return true
+}
+
+// outvoted says that this leader's state differs from that of most voters, so that it must be this one that has come apart.
+func (n *Node) outvoted() bool {
+	differ := 0
+	for _, id := range n.conf.Voters {
+		if n.apart(id) {
+			differ++
+		}
+	}
+	return differ > len(n.conf.Voters)/2
+}
+
+// apart says that the member's state differs from this leader's.
+func (n *Node) apart(id uint64) bool {
+	for _, l := range n.lead.leases { // order: any will do
+		if l.raft == id && l.alarmed {
+			return true
+		}
+	}
+	return false
 }
 
 // clip makes a text fit into an answer, and not empty.

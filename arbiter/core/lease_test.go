@@ -265,6 +265,30 @@ func TestRefusals(t *testing.T) {
 	checked(t, w)
 }
 
+// TestTheLeaderHasComeApart: it is not for the leader alone to say who differs from whom. If most voters differ from it, it gives
+// nobody a lease, and the leadership to one of them, for good, though it is preferred.
+func TestTheLeaderHasComeApart(t *testing.T) {
+	w, l, x, y := trio(t)
+	for _, m := range w.machines {
+		m.node.SetPriorities(map[uint64]int{l.id: 1})
+	}
+	if err := w.propose(l, "something", Condition{}); err != nil {
+		t.Fatal(err)
+	}
+	w.run(300 * ms)
+	l.fsm.Sum--
+	l.node.digest = l.fsm.digest()
+	w.must(t, "another leader", func() bool { n := w.leader(); return n != nil && n != l && n.node.Leading() })
+	w.must(t, "leases of the others only", func() bool { return w.believes(x) && w.believes(y) && !w.believes(l) })
+	for range 100 { // longer than the pauses between attempts to hand over
+		w.run(200 * ms)
+		if w.leader() == l || w.believes(l) || !w.believes(x) || !w.believes(y) {
+			t.Fatalf("leader %d of %d, leases %t, %t, %t", w.leader().id, l.id, w.believes(l), w.believes(x), w.believes(y))
+		}
+	}
+	checked(t, w)
+}
+
 func TestClip(t *testing.T) {
 	for _, text := range []string{"", "short", string(make([]byte, 2*MaxRefusal)), fmt.Sprintf("%0*d", MaxRefusal-1, 0) + "äöü"} {
 		if got := clip(text); got == "" || len(got) > MaxRefusal {

@@ -19,6 +19,12 @@ const (
 // prefer hands over if for a while now there has been a voter with a better priority that has everything committed.
 func (n *Node) prefer() {
 	h := &n.lead.hand
+	if n.outvoted() {
+		if to := n.best(reluctantPriority + 1); to != 0 {
+			n.rn.TransferLeader(to) // again at each heartbeat, until it has come to something
+		}
+		return
+	}
 	best := n.best(n.priority(n.cfg.ID))
 	if best != h.better {
 		h.better, h.since = best, n.now
@@ -39,11 +45,15 @@ func (n *Node) prefer() {
 }
 
 // best is the voter to hand leadership to: with a priority number below that, heard of in the last heartbeats, with
-// everything that is committed. 0: there is none.
+// everything that is committed, and of the same opinion as most voters. 0: there is none.
 func (n *Node) best(below int) uint64 {
 	commit := n.rn.BasicStatus().GetCommit()
 	progress := n.rn.Status().Progress
+	outvoted := n.outvoted()
 	list := n.votersBy(func(id uint64) bool {
+		if n.apart(id) != outvoted {
+			return false
+		}
 		at, ok := n.heard[id]
 		return id != n.cfg.ID && n.priority(id) < below && ok && !n.down[id] && n.now-at <= n.cfg.Election && progress[id].Match >= commit
 	})

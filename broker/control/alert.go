@@ -66,7 +66,7 @@ func (c *Control) quarantine(e arbiter.Quarantine) {
 		name = n.Name
 	}
 	c.Alert(-1, fmt.Sprintf("node %d (%s) is in quarantine: at change %d its configuration differs from the leader's "+
-		"(digest %x, the leader's is %x); stop it, remove its control.db and start it again", e.Number, name, e.Change, e.Have, e.Want))
+		"(digest %x, the leader's is %x); stop it, remove its control.db and start it again. If this is told of most nodes, it is the leader's that is wrong", e.Number, name, e.Change, e.Have, e.Want))
 }
 
 // list is who is away, by number.
