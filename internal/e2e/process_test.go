@@ -80,7 +80,7 @@ func start(t testing.TB, cmd *exec.Cmd, pipe func(*exec.Cmd) (io.ReadCloser, err
 		t.Fatal(err)
 	}
 	p := &process{t: t, cmd: cmd, ended: make(chan struct{}), more: make(chan struct{})}
-	go p.read(out)
+	go p.read(out, fmt.Sprintf("%s-%d.log", strings.ReplaceAll(t.Name(), "/", "_"), cmd.Process.Pid))
 	t.Cleanup(func() {
 		p.signal(syscall.SIGCONT)
 		p.kill()
@@ -88,10 +88,9 @@ func start(t testing.TB, cmd *exec.Cmd, pipe func(*exec.Cmd) (io.ReadCloser, err
 	return p
 }
 
-func (p *process) read(out io.Reader) {
+func (p *process) read(out io.Reader, name string) {
 	defer close(p.ended)
 	if dir := os.Getenv(logsEnv); dir != "" {
-		name := fmt.Sprintf("%s-%d.log", strings.ReplaceAll(p.t.Name(), "/", "_"), p.cmd.Process.Pid)
 		if f, err := os.Create(filepath.Join(dir, name)); err == nil {
 			defer f.Close()
 			out = io.TeeReader(out, f)
