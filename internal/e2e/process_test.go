@@ -76,6 +76,7 @@ func start(t testing.TB, cmd *exec.Cmd, pipe func(*exec.Cmd) (io.ReadCloser, err
 	if err != nil {
 		t.Fatal(err)
 	}
+	dieWithParent(cmd)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
