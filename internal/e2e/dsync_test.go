@@ -24,7 +24,7 @@ func TestTheDeficiencyOfDsync(t *testing.T) {
 
 func replayDsync(t *testing.T, nodes, down int) {
 	const crashing = 2
-	c := newCluster(t, nodes, "--max-lease", "8s", "--session-lease", "8s")
+	c := newCluster(t, nodes, "--max-lease", "5s", "--session-lease", "5s")
 	c.start(0)
 	for i := 1; i < nodes; i++ {
 		c.launch(i)
