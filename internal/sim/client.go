@@ -1,0 +1,347 @@
+package sim
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/opencluster/oclocks/bucket"
+	"github.com/opencluster/oclocks/subjects"
+)
+
+const (
+	zoneName = "z"
+	maxLease = 4 * time.Second // of the cluster: sessions' leases, and the time limits of most holds here
+	patience = 400 * ms        // of a client, until it asks again
+)
+
+// client asks for locks, holds them, renews them and gives them back, without a session: each request has an id. It has a clock of
+// its own and counts its trust as docs/protocol.md says: from its own sending, 3/4 of the time limit.
+type client struct {
+	w      *world
+	name   string
+	rate   float64
+	offset int64
+	via    int // machine that it is connected to
+	asks   map[string]*ask
+	serial int
+	busy   int // wishes that are not over
+	count  uint32
+	paused int64
+}
+
+// ask is a request and what came of it.
+type ask struct {
+	c        *client
+	id       string
+	req      subjects.Request
+	reply    string
+	sent     int64  // first sending, by the client's clock
+	sentAt   int64  // and by the world's
+	floor    uint64 // the highest token of the lock that anybody had been told when it was sent first
+	tries    int
+	answered bool
+	code     int // of the refusal that was the answer
+	grant    *subjects.Grant
+	since    int   // recoveries of the bucket when it was sent first
+	gone     bool  // nobody waits for it any more
+	due      int64 // to be sent again
+	then     func(body subjects.Body)
+}
+
+func newClient(w *world, index int) *client {
+	c := &client{
+		w: w, name: fmt.Sprintf("c%d", index), rate: w.mix.rate(w.rnd), offset: w.between(0, 1000*second), asks: map[string]*ask{},
+		count: w.mix.buckets, via: w.draw(w.mix.nodes),
+	}
+	w.after(w.between(500*ms, 3*second), c.think)
+	return c
+}
+
+func (c *client) clock() int64           { return c.offset + int64(float64(c.w.now)*c.rate) }
+func (c *client) real(clock int64) int64 { return int64(float64(clock-c.offset) / c.rate) }
+
+// awake does something now, or when the client goes on.
+func (c *client) awake(do func()) {
+	if c.paused > c.w.now {
+		c.w.plan(c.paused+c.w.between(0, ms), func() { c.awake(do) })
+		return
+	}
+	do()
+}
+
+// think begins something from time to time.
+func (c *client) think() {
+	c.awake(func() {
+		if !c.w.healed && c.busy < 3 {
+			c.wish()
+		}
+		c.w.after(c.w.between(20*ms, 800*ms), c.think)
+	})
+}
+
+// lockNames are the names that clients fight for. What begins with m is taken in all modes.
+var lockNames = []string{"x0", "x1", "x2", "x3", "x4", "x5", "m0", "m1", "s0"}
+
+// wish is one lock from its acquire to its end.
+func (c *client) wish() {
+	w := c.w
+	req := subjects.Request{Op: subjects.OpAcquire, Name: lockNames[w.draw(len(lockNames))], Kind: subjects.Static, Has: subjects.HasTTL}
+	req.TTL = time.Duration(w.between(800*ms, int64(maxLease)))
+	switch req.Name[0] {
+	case 'm':
+		req.Mode = subjects.Mode([...]subjects.Mode{subjects.Exclusive, subjects.Shared, subjects.Shared}[w.draw(3)])
+	case 's':
+		req.Mode, req.Slots, req.Take = subjects.Semaphore, 3, uint32(1+w.draw(2))
+	}
+	if w.draw(8) == 0 { // a hold without a limit, which stays
+		req = subjects.Request{Op: subjects.OpAcquire, Name: fmt.Sprintf("e%d", w.draw(20)), Kind: subjects.Static, Has: subjects.HasTTL}
+	}
+	if w.draw(3) > 0 {
+		req.Wait, req.Has = time.Duration(w.between(100*ms, 20*second)), req.Has|subjects.HasWait
+	}
+	eternal := req.Name[0] == 'e'
+	c.busy++
+	over := func() { c.busy-- }
+	c.ask(req, func(body subjects.Body) {
+		g, ok := body.(*subjects.Grant)
+		switch {
+		case !ok:
+			over()
+		case eternal && w.draw(2) == 0:
+			over() // it is kept
+		default:
+			c.hold(g, over)
+		}
+	})
+}
+
+// hold keeps a lock for a while and gives it back.
+func (c *client) hold(g *subjects.Grant, over func()) {
+	w := c.w
+	until := w.now + w.between(0, 3*second)
+	ttl := int64(g.TTL)
+	var step func()
+	step = func() {
+		c.awake(func() {
+			h := w.check.held(g.Name, g.Token)
+			switch {
+			case h == nil || h.lost:
+				over()
+			case w.now >= until || w.healed:
+				if w.draw(20) == 0 && !w.healed && ttl > 0 {
+					w.fault("holder forgets its lock")
+					over()
+					return
+				}
+				c.release(g, over)
+			default:
+				if ttl > 0 {
+					c.renew(g)
+					w.after(min(ttl/4, max(until-w.now, ms)), step)
+				} else {
+					w.after(max(until-w.now, ms), step)
+				}
+			}
+		})
+	}
+	w.after(w.between(0, 200*ms), step)
+}
+
+func (c *client) renew(g *subjects.Grant) {
+	req := subjects.Request{Op: subjects.OpRenew, Name: g.Name, Key: g.Key}
+	sent := c.clock()
+	a := c.make(req)
+	a.then = func(body subjects.Body) {
+		a.gone = true
+		delete(c.asks, a.reply)
+		switch b := body.(type) {
+		case *subjects.Grant:
+			c.w.check.trust(c, b.Name, b.Token, c.trusted(sent, int64(b.TTL)))
+		case *subjects.Refusal:
+			if b.Code == 410 || b.Code == 404 || b.Code == 403 {
+				c.w.check.lose(g.Name, g.Token)
+			}
+		}
+	}
+	a.req.RequestID = ""
+	c.send(a)
+	c.w.after(5*second, func() { delete(c.asks, a.reply) })
+}
+
+// trusted is until when, by the world's time, a client believes in what was asked for at that time of its own clock.
+func (c *client) trusted(sent, ttl int64) int64 {
+	if ttl == 0 {
+		return never
+	}
+	return c.real(sent + ttl/4*3)
+}
+
+func (c *client) release(g *subjects.Grant, over func()) {
+	c.w.check.givenBack(g.Name, g.Token)
+	c.ask(subjects.Request{Op: subjects.OpRelease, Name: g.Name, Key: g.Key}, func(body subjects.Body) {
+		if r, ok := body.(*subjects.Released); ok {
+			c.w.check.released(g, r)
+		}
+		over()
+	})
+}
+
+func (c *client) make(req subjects.Request) *ask {
+	c.serial++
+	a := &ask{c: c, id: fmt.Sprintf("%s.%d", c.name, c.serial), req: req}
+	a.reply = "_INBOX." + a.id
+	a.req.RequestID = a.id
+	a.sent, a.sentAt = c.clock(), c.w.now
+	a.floor, a.since = c.w.check.floor(req.Name)
+	c.asks[a.reply] = a
+	return a
+}
+
+// ask sends a request until it is answered.
+func (c *client) ask(req subjects.Request, then func(body subjects.Body)) {
+	a := c.make(req)
+	a.then = then
+	c.w.stats.Asks++
+	c.w.tell("%s asks %v %s (%s) mode %v ttl %v wait %v", c.name, req.Op, req.Name, a.id, req.Mode, req.TTL, req.Wait)
+	c.again(a)
+}
+
+func (c *client) again(a *ask) {
+	c.awake(func() {
+		if a.answered || a.gone {
+			return
+		}
+		a.tries++
+		c.send(a)
+		if !c.w.healed && c.w.chance(c.w.mix.repeats) {
+			c.w.fault("request repeated")
+			c.send(a)
+		}
+		d := patience
+		if a.req.Wait > 0 {
+			d = 1500 * ms
+		}
+		d = d + c.w.between(0, d)
+		a.due = c.w.now + d
+		c.w.plan(a.due, func() {
+			if a.due <= c.w.now {
+				c.again(a)
+			}
+		})
+	})
+}
+
+// send brings a request to a node that listens for its bucket, or to the one that the client is connected to.
+func (c *client) send(a *ask) {
+	w := c.w
+	if !w.healed && w.chance(w.mix.replies) {
+		w.fault("request lost")
+		return
+	}
+	number := subjects.BucketOf(a.req.Name, c.count)
+	var to []*machine
+	for _, m := range w.machines {
+		if m.p != nil && m.p.serving && m.p.turns[number] {
+			to = append(to, m)
+		}
+	}
+	hops := 0
+	if len(to) == 0 || w.draw(8) == 0 {
+		hops, to = 1, nil
+		for _, m := range w.machines {
+			if m.p != nil && m.p.serving {
+				to = append(to, m)
+			}
+		}
+	}
+	if len(to) == 0 {
+		return
+	}
+	m := to[w.draw(len(to))]
+	gen := m.gen
+	d := w.between(50*us, 3*ms)
+	if !w.healed && w.chance(w.mix.late) {
+		w.fault("request late")
+		d += w.between(10*ms, 4*second)
+	}
+	req := a.req
+	w.after(d, func() {
+		if m.p == nil || m.gen != gen {
+			return
+		}
+		m.p.whenAwake(func() {
+			m.p.receive(&task{bucket: number, hops: hops, req: req, in: bucket.Input{Zone: zoneName, User: c.name, Reply: a.reply}})
+		})
+	})
+}
+
+// reply brings an answer to the client that it is for.
+func (w *world) reply(from *machine, to string, body subjects.Body) {
+	for _, c := range w.clients {
+		a := c.asks[to]
+		if a == nil {
+			continue
+		}
+		if !w.healed && w.chance(w.mix.replies) {
+			w.fault("answer lost")
+			return
+		}
+		d := w.between(50*us, 3*ms)
+		if !w.healed && w.chance(w.mix.late) {
+			w.fault("answer late")
+			d += w.between(10*ms, 4*second)
+		}
+		w.after(d, func() { c.awake(func() { c.hear(a, body) }) })
+		return
+	}
+}
+
+// hear takes an answer.
+func (c *client) hear(a *ask, body subjects.Body) {
+	w := c.w
+	refusal, refused := body.(*subjects.Refusal)
+	switch {
+	case a.gone:
+		return
+	case refused && refusal.Code == 421:
+		if refusal.Map != nil && len(refusal.Map.Primary) > int(c.count) {
+			c.count = uint32(len(refusal.Map.Primary))
+		}
+		if !a.answered && a.req.Op != subjects.OpRenew {
+			a.due = w.now + w.between(5*ms, 60*ms)
+			w.plan(a.due, func() {
+				if a.due <= w.now {
+					c.again(a)
+				}
+			})
+		}
+		return
+	case refused && refusal.Code == 503:
+		return // asked again after a while
+	case a.req.Op == subjects.OpRenew:
+		a.then(body)
+		return
+	}
+	first := !a.answered
+	w.check.answer(a, body, first)
+	if !first {
+		return
+	}
+	a.answered = true
+	if refused {
+		a.code = refusal.Code
+	}
+	w.stats.Answers++
+	if g, ok := body.(*subjects.Grant); ok {
+		a.grant = g
+		w.tell("%s is granted %s token %d ticket %d bucket %d epoch %d (%s)", c.name, g.Name, g.Token, g.Ticket, g.Bucket, g.Epoch, a.id)
+		until := c.trusted(a.sent, int64(g.TTL))
+		w.check.begin(c, a, g)
+		if until > w.now {
+			w.check.trust(c, g.Name, g.Token, until)
+		}
+	} else {
+		w.tell("%s is answered %s (%s)", c.name, body.AppendJSON(nil), a.id)
+	}
+	a.then(body)
+}

@@ -1,0 +1,2 @@
+// Package sim simulates a whole cluster out of the code that ships.
+package sim

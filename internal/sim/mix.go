@@ -1,0 +1,89 @@
+package sim
+
+import "math/rand/v2"
+
+// mix is what a run is made of: each seed draws its own, so that every kind of trouble is there often alone and often with few
+// others (swarm testing: Groce and others, ISSTA 2012).
+type mix struct {
+	nodes   int
+	clients int
+	buckets uint32
+	shards  int
+	acks    string
+	time    int64 // of trouble
+	pause   int64 // mean time between two faults
+	wild    bool  // clock rates beyond the promise
+	skewed  bool  // clock rates differ
+	jitter  int64 // the most that a goroutine waits for a processor
+
+	loss, twice, late float64 // of messages between nodes
+	delay             int64   // the most that a message takes
+	reorder           bool
+	replies           float64 // lost answers to clients, and requests
+	repeats           float64 // repeated requests
+	flip              float64 // damaged messages of the chain, after the sum was made
+	damage            float64 // changes damaged before the sum is made
+
+	faults []kind // that may happen
+}
+
+// kind is a fault that the driver causes.
+type kind struct {
+	name string
+	do   func(w *world) bool // false: not possible now
+}
+
+func drawMix(r *rand.Rand) mix {
+	m := mix{
+		nodes: 3 + r.IntN(3), clients: 3 + r.IntN(4), buckets: 4, shards: 1 + r.IntN(2), acks: [...]string{"first", "first", "majority", "all"}[r.IntN(4)],
+		time: (15 + r.Int64N(30)) * second, pause: (100 + r.Int64N(1500)) * ms, delay: 2 * ms,
+	}
+	some := func() bool { return r.IntN(3) == 0 }
+	m.wild = r.IntN(10) == 0
+	m.skewed = m.wild || some()
+	if some() {
+		m.jitter = (1 + r.Int64N(30)) * ms
+	}
+	if some() {
+		m.loss = r.Float64() * 0.15
+	}
+	if some() {
+		m.twice = r.Float64() * 0.1
+	}
+	if some() {
+		m.late = r.Float64() * 0.05
+	}
+	if some() {
+		m.delay = (2 + r.Int64N(40)) * ms
+	}
+	m.reorder = some()
+	if some() {
+		m.replies = r.Float64() * 0.2
+	}
+	if some() {
+		m.repeats = r.Float64() * 0.3
+	}
+	if r.IntN(5) == 0 {
+		m.flip = r.Float64() * 0.01
+	}
+	if r.IntN(8) == 0 {
+		m.damage = r.Float64() * 0.002
+	}
+	for _, k := range kinds {
+		if r.IntN(5) < 2 {
+			m.faults = append(m.faults, k)
+		}
+	}
+	return m
+}
+
+// rate of a clock. The promise is that rates differ by less than 1/7, so none is further than 1/14 from the true one, about.
+func (m *mix) rate(r *rand.Rand) float64 {
+	switch {
+	case m.wild:
+		return 0.6 + r.Float64()*0.9
+	case m.skewed:
+		return 1 + (r.Float64()-0.5)*0.13
+	}
+	return 1
+}

@@ -1,0 +1,404 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/opencluster/oclocks/broker/control/flow"
+	"github.com/opencluster/oclocks/bucket/chain"
+	"github.com/opencluster/oclocks/conf/shared"
+)
+
+// process is one life of a daemon.
+type process struct {
+	w    *world
+	m    *machine
+	dead bool
+	gens map[string]int // the processes of other nodes that routes are known to
+
+	// package control
+	start    uint64
+	before   []uint64 // starts that the disk knew
+	past     past
+	identity identity
+	asked    int // registration questions
+	arb      *arb
+	desk     *desk
+	asks     *flow.Asks
+	asking   bool // a command of the asks is on its way
+	reign    *reign
+	lead     leadership
+	reports  map[uint32]chain.Report
+	barred   map[uint64]bool
+	seen     seen
+	leaving  bool
+	leftFor  bool // it has said farewell
+
+	// package broker
+	number, life uint64
+	shards       []*shard
+	count        uint32
+	state        *shared.State
+	live         int
+	gone         map[uint64]bool
+	turns        map[uint32]bool
+	links        links
+	serving      bool
+}
+
+type identity struct{ Number, Life, Change uint64 }
+
+type seen struct{ away, gone map[uint64]bool }
+
+// boot starts a daemon: broker.Daemon.start up to the registration.
+func (m *machine) boot() {
+	if m.p != nil || m.down {
+		return
+	}
+	w := m.w
+	m.gen++
+	p := &process{
+		w: w, m: m, gens: map[string]int{}, start: w.rnd.Uint64() | 1, asks: flow.NewAsks(1 << 16), reports: map[uint32]chain.Report{},
+		barred: map[uint64]bool{}, gone: map[uint64]bool{}, turns: map[uint32]bool{},
+	}
+	m.p = p
+	w.tell("%v starts (process %d), raft %x, journal of %d records, unclean %t", m, m.gen, m.disk.raft, len(m.disk.journal), m.disk.unclean)
+	var err error
+	if p.past, err = m.readJournal(); err != nil {
+		w.fail("%v cannot read its journal: %v", m, err)
+		return
+	}
+	p.desk = newDesk(p)
+	m.others(func(o *machine) {
+		if w.connected(m, o) {
+			w.opened(m, o)
+		}
+	})
+	p.begins(func() { p.beginControl() })
+}
+
+// whenAwake does something now or, if the machine stands still, when it goes on.
+func (p *process) whenAwake(do func()) {
+	switch {
+	case p.dead:
+	case p.m.paused > p.w.now:
+		p.w.plan(p.m.paused+p.m.lag(), func() { p.whenAwake(do) })
+	default:
+		do()
+	}
+}
+
+// timer does something after a time by the machine's clock.
+func (p *process) timer(d int64, do func()) {
+	p.w.after(max(1, int64(float64(d)/p.m.rate)), func() { p.whenAwake(do) })
+}
+
+// die ends a process where it is.
+func (p *process) die(why string) {
+	if p.dead {
+		return
+	}
+	p.w.tell("%v dies: %s", p.m, why)
+	p.dead = true
+	p.m.p = nil
+	p.m.tear = false
+	for _, o := range p.w.machines {
+		if o != p.m {
+			d := p.w.between(us, 5*ms)
+			if !p.w.healed && p.w.chance(0.2) {
+				d = p.w.between(500*ms, 4*second) // nobody says that it is gone
+			}
+			p.w.routeTold(o, p.m, false, d)
+		}
+	}
+	p.w.check.processEnded(p)
+}
+
+// fail is a process that finds that it cannot go on; something starts it again.
+func (p *process) fail(err error) {
+	p.die(err.Error())
+	p.m.restart(p.w.between(50*ms, 500*ms))
+}
+
+// restart starts the machine's daemon after a time, if nothing else does.
+func (m *machine) restart(d int64) {
+	if m.boots {
+		return
+	}
+	m.boots = true
+	m.w.after(d, func() {
+		m.boots = false
+		m.boot()
+	})
+}
+
+// The words of package control for what a registration may come to.
+var (
+	errDuplicate = errors.New("another process runs as this node")
+	errRemoved   = errors.New("the node was removed")
+	errOldDisk   = errors.New("the disk is older than the node")
+)
+
+// begins is control.begins: the start is made known to the disk, and whoever is there is asked for the last one.
+func (p *process) begins(done func()) {
+	d := &p.m.disk
+	disk := d.starts
+	d.starts = disk.Begin(p.start)
+	p.before = d.starts.Before(p.start)
+	if d.empty() {
+		done()
+		return
+	}
+	began := p.m.clock()
+	limit := began + 300*ms // probeWait
+	p.probe(began, limit, disk, done)
+}
+
+// probe is control.olderThanKnown: one round of questions after the other.
+func (p *process) probe(began, limit int64, disk flow.Starts, done func()) {
+	round := &heard{}
+	raft, id := p.m.disk.raft, p.m.id
+	asked := 0
+	p.m.others(func(o *machine) {
+		if o.p.arb == nil {
+			return
+		}
+		asked++
+		p.w.send(p.m, o, "starts?", func(q *process) {
+			if q.arb == nil {
+				return
+			}
+			a := q.lastStart(id, raft)
+			p.w.send(q.m, p.m, "starts", func(r *process) {
+				if r == p {
+					round.take(a, raft, disk)
+				}
+			})
+		})
+	})
+	end := func() {
+		if round.over {
+			return
+		}
+		round.over = true
+		switch {
+		case round.old && !round.elects:
+			p.fail(errors.New("an old disk, and nobody can elect a leader without it"))
+		case round.old:
+			p.w.tell("%v has an old disk: it begins anew", p.m)
+			p.w.stats.OldDisks++
+			p.m.disk.renew(p.w)
+			p.m.disk.starts = flow.Starts{}.Begin(p.start)
+			p.before = nil
+			done()
+		case round.done:
+			done()
+		case round.elects:
+			limit = began + second // leaderWait
+			fallthrough
+		case round.answers == 0:
+			if p.m.clock() >= limit {
+				done()
+				return
+			}
+			p.probe(began, limit, disk, done)
+		default:
+			done()
+		}
+	}
+	round.end = end
+	if asked == 0 { // no responders
+		round.done = true
+		p.timer(50*us, end)
+		return
+	}
+	p.timer(100*ms, end) // askAgain
+}
+
+// heard is control.heardStarts, in the making.
+type heard struct {
+	old, done, elects bool
+	answers           int
+	over              bool
+	end               func()
+}
+
+type startAnswer struct {
+	raft, start, change uint64
+	leading, elects     bool
+}
+
+func (h *heard) take(a startAnswer, raft uint64, disk flow.Starts) {
+	if h.over {
+		return
+	}
+	switch {
+	case a.raft == raft && disk.Older(a.start, a.change):
+		h.old, h.elects = true, a.elects
+		h.end()
+		return
+	case a.leading:
+		h.done = true
+		h.end()
+		return
+	default:
+		h.answers++
+	}
+	h.elects = h.elects || a.elects
+}
+
+func (p *process) lastStart(id string, raft uint64) startAnswer {
+	status := p.arb.node.Status()
+	others := 0
+	for _, v := range status.Voters {
+		if v != raft {
+			others++
+		}
+	}
+	a := startAnswer{leading: status.Leading, elects: others > len(status.Voters)/2}
+	if n := p.shared().NodeByID(id); n != nil {
+		a.raft, a.start, a.change = n.Raft, n.Start, n.Registered
+	}
+	return a
+}
+
+// beginControl is the rest of control.begin.
+func (p *process) beginControl() {
+	founds := p.m.index == 0 && p.m.gen == 1
+	if err := p.openArbiter(founds); err != nil {
+		p.w.fail("%v: start the arbiter: %v", p.m, err)
+		return
+	}
+	if p.dead {
+		return
+	}
+	p.desk.actor.ring()
+	p.enrol(20 * ms)
+}
+
+// enrol is control.enrolment: the leader is asked until it answers.
+func (p *process) enrol(retry int64) {
+	p.asked++
+	id := p.asked
+	d := &p.m.disk
+	request := shared.Register{
+		ID: p.m.id, Raft: d.raft, Fresh: !p.past.whole, Name: fmt.Sprintf("%s-%s", p.m, p.m.id[23:]), Start: p.start, Starts: p.before,
+		Location: fmt.Sprintf("l%d", p.m.index%2),
+	}
+	listening := 0
+	for _, o := range p.w.machines {
+		if o.p == nil || o.p.reign == nil || !o.p.reign.listening {
+			continue
+		}
+		listening++
+		p.w.send(p.m, o, "register", func(q *process) {
+			r := q.reign
+			if r == nil || !r.listening {
+				return
+			}
+			r.register(request, func(a admission) {
+				p.w.send(q.m, p.m, "admission", func(s *process) {
+					if s == p && p.asked == id {
+						p.asked++
+						p.admitted(a)
+					}
+				})
+			})
+		})
+	}
+	wait := 2 * second // requestWait
+	if listening == 0 {
+		wait = 100 * us
+	}
+	p.timer(wait, func() {
+		if p.asked == id && p.identity.Number == 0 {
+			p.asked++
+			retry = min(2*retry, 500*ms)
+			p.timer(retry, func() { p.enrol(retry) })
+		}
+	})
+}
+
+// admission is the leader's answer.
+type admission struct {
+	wait                 int64
+	duplicate            bool
+	err                  error
+	number, life, change uint64
+}
+
+func (p *process) admitted(a admission) {
+	switch {
+	case a.wait > 0:
+		p.timer(min(a.wait, 2*second), func() { p.enrol(20 * ms) })
+	case a.duplicate:
+		p.w.stats.Duplicates++
+		p.fail(errDuplicate)
+	case errors.Is(a.err, shared.ErrOldDisk):
+		p.w.stats.OldDisks++
+		p.m.disk.renew(p.w)
+		p.fail(errOldDisk)
+	case errors.Is(a.err, shared.ErrRemoved):
+		p.m.leaveCluster()
+		p.fail(errRemoved)
+	case a.err != nil:
+		p.w.fail("%v is refused: %v", p.m, a.err)
+	default:
+		p.enrolled(a, p.m.clock()+2*second)
+	}
+}
+
+// enrolled is control.enrolled: it waits until the registration is applied here.
+func (p *process) enrolled(a admission, until int64) {
+	if state := p.shared(); state.Change >= a.change {
+		n := state.NodeByID(p.m.id)
+		switch {
+		case n == nil:
+			p.m.leaveCluster()
+			p.fail(errRemoved)
+		case n.Raft != p.m.disk.raft:
+			p.fail(errDuplicate)
+		default:
+			p.become(n)
+		}
+		return
+	}
+	if p.m.clock() >= until {
+		p.enrol(20 * ms)
+		return
+	}
+	p.timer(2*ms, func() { p.enrolled(a, until) })
+}
+
+// become is control.become, and then broker's part: openBuckets, openLinks, scores, Serve.
+func (p *process) become(n *shared.Node) {
+	if n.Start == p.start {
+		p.m.disk.starts = p.m.disk.starts.Registered(n.Start, n.Registered)
+	}
+	p.identity = identity{n.Number, n.Life, n.Registered}
+	if err := p.arb.identify(n.Number); err != nil {
+		p.w.fail("%v: ask for leases: %v", p.m, err)
+		return
+	}
+	p.w.tell("%v is node %d, life %d, by change %d", p.m, n.Number, n.Life, n.Registered)
+	p.desk.notice(func() { p.desk.introduce() })
+	p.number, p.life = n.Number, n.Life
+	p.state = p.shared()
+	p.m.disk.unclean = false // journal.Settled
+	if err := p.openBuckets(); err != nil {
+		p.w.fail("%v: open the buckets: %v", p.m, err)
+		return
+	}
+	p.scores(p.state)
+	p.serving = true
+	p.desk.notice(func() { p.desk.serve() })
+}
+
+// leaveCluster is an operator who gives a removed node an empty directory and another identifier.
+func (m *machine) leaveCluster() {
+	m.rename()
+	m.disk = newDisk(m.w)
+}
+
+// shared is Control.State.
+func (p *process) shared() *shared.State { return p.arb.fsm.State() }

@@ -1,0 +1,223 @@
+package sim
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/opencluster/oclocks/conf"
+	"github.com/opencluster/oclocks/conf/shared"
+)
+
+// Stats counts what has happened in a run.
+type Stats struct {
+	Seeds, Events, Messages, Batches, Requests, Asks, Answers, Changes, Views int
+	Recoveries, Reigns, OldDisks, Duplicates, Dropped, Alerts                 int
+	Grants, Time                                                              int64 // Time: simulated nanoseconds
+	Faults                                                                    map[string]int
+}
+
+// Add adds those of another run.
+func (s *Stats) Add(o *Stats) {
+	s.Seeds += o.Seeds
+	s.Events += o.Events
+	s.Messages += o.Messages
+	s.Batches += o.Batches
+	s.Requests += o.Requests
+	s.Asks += o.Asks
+	s.Answers += o.Answers
+	s.Changes += o.Changes
+	s.Views += o.Views
+	s.Recoveries += o.Recoveries
+	s.Reigns += o.Reigns
+	s.OldDisks += o.OldDisks
+	s.Duplicates += o.Duplicates
+	s.Dropped += o.Dropped
+	s.Alerts += o.Alerts
+	s.Grants += o.Grants
+	s.Time += o.Time
+	if s.Faults == nil {
+		s.Faults = map[string]int{}
+	}
+	for name, n := range o.Faults { // order: added up
+		s.Faults[name] += n
+	}
+}
+
+// Result is what came of a run.
+type Result struct {
+	Seed  uint64
+	Mix   string
+	Wrong []string // violations; none: all promises were kept
+	Story []string // what happened last, if something was wrong
+	Stats Stats
+}
+
+// settleTime is how long a healed cluster may take to come together.
+const settleTime = 90 * second
+
+// Run simulates the cluster of a seed. storyLines is how many of the last events are told if something goes wrong.
+func Run(seed uint64, storyLines int) Result {
+	w := newWorld(seed)
+	began := w.now
+	w.after(4*second, func() { w.trouble(began + w.mix.time) })
+	w.syncDisks()
+	w.run(began + w.mix.time)
+	w.heal()
+	until := w.now + settleTime
+	for problem := "?"; problem != "" && len(w.wrong) == 0; {
+		w.run(w.now + 500*ms)
+		if problem = w.unsettled(); problem != "" && w.now >= until {
+			w.fail("the cluster does not come together: %s\n%s", problem, w.describe())
+		}
+	}
+	if len(w.wrong) == 0 {
+		w.lastCheck()
+	}
+	w.stats.Seeds, w.stats.Time = 1, w.now-began
+	r := Result{Seed: seed, Mix: w.mix.String(), Wrong: w.wrong, Stats: w.stats}
+	if len(w.wrong) > 0 {
+		r.Story = w.story.last(storyLines)
+	}
+	return r
+}
+
+func (m mix) String() string {
+	names := make([]string, len(m.faults))
+	for i, k := range m.faults {
+		names[i] = k.name
+	}
+	return fmt.Sprintf("%d nodes, %d clients, %d shards, acks %s, %s of trouble every %s, wild %t skewed %t jitter %s loss %.3f twice %.3f late %.3f delay %s reorder %t replies %.2f repeats %.2f flip %.3f damage %.4f; %s",
+		m.nodes, m.clients, m.shards, m.acks, span(m.time), span(m.pause), m.wild, m.skewed, span(m.jitter), m.loss, m.twice, m.late, span(m.delay),
+		m.reorder, m.replies, m.repeats, m.flip, m.damage, strings.Join(names, ", "))
+}
+
+func (w *world) syncDisks() {
+	for _, m := range w.machines {
+		m.disk.sync()
+	}
+	w.after(second, w.syncDisks)
+}
+
+// unsettled says what has not come together yet.
+func (w *world) unsettled() string {
+	state := w.committed()
+	if state == nil || state.Buckets() == 0 {
+		return "there is no cluster"
+	}
+	for _, m := range w.machines {
+		if m.p == nil || !m.p.serving {
+			return fmt.Sprintf("%v does not serve", m)
+		}
+	}
+	for b := range state.Buckets() {
+		view := viewOf(state, b)
+		if len(view.Chain) != len(w.machines) || view.Recovery {
+			return fmt.Sprintf("bucket %d: %v", b, view)
+		}
+		var want []byte
+		for i, member := range view.Chain {
+			m := w.byNumber(member.Node)
+			if m == nil {
+				return fmt.Sprintf("bucket %d: nobody is %v", b, member)
+			}
+			c := m.p.shardOf(b).cell(b)
+			if c == nil {
+				return fmt.Sprintf("bucket %d has not begun on %v", b, m)
+			}
+			if i == 0 && !m.p.turns[b] {
+				return fmt.Sprintf("bucket %d: %v does not act: %s", b, m, c.Chain().Describe())
+			}
+			image := c.Table().AppendSnapshot(nil)
+			if i == 0 {
+				want = image
+			} else if !bytes.Equal(want, image) {
+				return fmt.Sprintf("bucket %d: the copy of %v differs from the primary's", b, m)
+			}
+		}
+	}
+	for _, c := range w.clients {
+		if c.busy > 0 {
+			return fmt.Sprintf("%s has %d wishes that are not over", c.name, c.busy)
+		}
+	}
+	return ""
+}
+
+func (w *world) byNumber(number uint64) *machine {
+	for _, m := range w.machines {
+		if m.p != nil && m.p.number == number {
+			return m
+		}
+	}
+	return nil
+}
+
+// lastCheck compares the tables with what clients were told.
+func (w *world) lastCheck() {
+	state := w.committed()
+	for _, name := range slices.Sorted(maps.Keys(w.check.locks)) {
+		l := w.check.locks[name]
+		b := w.check.bucketOf(name)
+		table := w.byNumber(state.Views[b].Primary().Node).p.shardOf(b).cell(b).Table()
+		there := w.holders(table, name)
+		for _, h := range l.order {
+			w.stats.Grants++
+			switch {
+			case h.eternal && !h.back && !h.lost && !there[h.token]:
+				w.fail("%s was granted %s without a limit (token %d, %s), and it is gone", h.c.name, name, h.token, h.id)
+			case h.done && !h.lost && there[h.token]:
+				w.fail("the release of %s (token %d, %s) was answered, and it is held", name, h.token, h.id)
+			}
+		}
+	}
+}
+
+// describe draws all copies.
+func (w *world) describe() string {
+	var text strings.Builder
+	for _, m := range w.machines {
+		if m.p == nil || m.p.arb == nil {
+			fmt.Fprintf(&text, "%v is down\n", m)
+			continue
+		}
+		s := m.p.arb.node.Status()
+		fmt.Fprintf(&text, "%v node %d life %d raft %x leader %x term %d leading %t change %d voters %x learners %x away %v\n", m, m.p.number, m.p.life,
+			m.disk.raft, s.Leader, s.Term, s.Leading, s.Change, s.Voters, s.Learners, m.p.seen.away)
+		for _, shard := range m.p.shards {
+			for _, c := range shard.cells {
+				fmt.Fprintf(&text, "   bucket %d %s\n", c.Number(), c.Chain().Describe())
+			}
+		}
+	}
+	if s := w.committed(); s != nil {
+		for b, v := range s.Views {
+			fmt.Fprintf(&text, "view of bucket %d: %v\n", b, v)
+		}
+	}
+	for _, c := range w.clients {
+		for _, reply := range slices.Sorted(maps.Keys(c.asks)) {
+			if a := c.asks[reply]; !a.answered && !a.gone {
+				fmt.Fprintf(&text, "%s waits for %v %s (%s) since %s, %d tries\n", c.name, a.req.Op, a.req.Name, a.id, span(a.sentAt), a.tries)
+			}
+		}
+	}
+	return text.String()
+}
+
+// zoneKeys are made once: they are random, and nothing depends on what they are.
+var zoneKeys = sync.OnceValues(conf.NewZoneKeys)
+
+func (w *world) founding() *shared.Found {
+	keys, err := zoneKeys()
+	if err != nil {
+		w.fail("keys of the zone: %v", err)
+	}
+	return &shared.Found{
+		Cluster: "sim", Buckets: w.mix.buckets, Zones: []conf.Zone{{Name: zoneName}}, Keys: map[string]conf.ZoneKeys{zoneName: keys},
+		Settings: map[string]string{"acks": w.mix.acks, "max_lease": maxLease.String(), "session_lease": "2s", "give_up": "2s", "voters": "5"},
+	}
+}

@@ -1,0 +1,583 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"math/bits"
+	"slices"
+
+	"github.com/opencluster/oclocks/arbiter/plan"
+	"github.com/opencluster/oclocks/bucket"
+	"github.com/opencluster/oclocks/bucket/chain"
+	"github.com/opencluster/oclocks/bucket/replicated"
+	"github.com/opencluster/oclocks/conf"
+	"github.com/opencluster/oclocks/conf/shared"
+	"github.com/opencluster/oclocks/subjects"
+)
+
+const (
+	batchTasks = 256        // broker/shard.go
+	parkTime   = 3 * second // broker/cell.go
+	laterTime  = 2 * ms     // broker/links.go
+	maxHops    = 3
+	missed     = 1 << 31 // broker/fork.go
+)
+
+// past is what the journal had: broker/tables.go.
+type past struct {
+	starts map[uint32]replicated.Start
+	whole  bool
+}
+
+func (m *machine) readJournal() (past, error) {
+	replays := map[uint32]*replicated.Replay{}
+	for i := range m.disk.journal {
+		rec := &m.disk.journal[i]
+		r := replays[rec.Bucket]
+		if r == nil {
+			r = replicated.NewReplay(m.w.tableConfig(rec.Bucket, conf.MaxBuckets))
+			replays[rec.Bucket] = r
+		}
+		if err := r.Add(rec.Number, rec.Whole, rec.Payload); err != nil {
+			return past{}, fmt.Errorf("record %d of bucket %d: %w", rec.Number, rec.Bucket, err)
+		}
+	}
+	starts := map[uint32]replicated.Start{}
+	for _, number := range slices.Sorted(maps.Keys(replays)) {
+		starts[number] = replays[number].Start()
+	}
+	return past{starts: starts, whole: !m.disk.unclean && len(starts) > 0}, nil
+}
+
+func (w *world) tableConfig(number, buckets uint32) bucket.Config {
+	return bucket.Config{Bucket: number, Buckets: buckets, Limits: bucket.Limits{MaxLease: maxLease}, Journaled: true}
+}
+
+// openBuckets is Daemon.openBuckets.
+func (p *process) openBuckets() error {
+	p.count = uint32(len(p.state.Views))
+	for range min(p.w.mix.shards, int(p.count)) {
+		s := &shard{p: p, absent: map[uint32]chain.View{}}
+		s.actor = p.actor(s.run, s.nextDue)
+		p.shards = append(p.shards, s)
+	}
+	for number := range p.count {
+		s := p.shardOf(number)
+		start, self, ok := p.beginsWith(number)
+		if !ok {
+			continue
+		}
+		if half := start.Half.Table; half != nil {
+			if _, has := p.past.starts[half.Bucket()]; has {
+				start.Half = replicated.Half{}
+			}
+		}
+		if old := start.Chain.State.Self; old.Node != p.number || old.Inc>>32 != p.life {
+			start.Chain.State.Self = self
+		}
+		b, err := replicated.New(p.bucketConfig(number, self), start)
+		if err != nil {
+			return err
+		}
+		s.add(b)
+	}
+	p.past = past{whole: p.past.whole}
+	for _, s := range p.shards {
+		s.ring()
+	}
+	return nil
+}
+
+func (p *process) bucketConfig(number uint32, self chain.Member) replicated.Config {
+	settings := p.state.Settings
+	return replicated.Config{
+		Table: p.w.tableConfig(number, p.count),
+		Chain: chain.Config{Bucket: number, Self: self, Acks: settings.Acks, Recovery: int64(settings.Recovery())},
+		Zones: map[string]bucket.ZoneSettings{},
+	}
+}
+
+// beginsWith is Daemon.begins of broker/fork.go.
+func (p *process) beginsWith(number uint32) (start replicated.Start, self chain.Member, ok bool) {
+	self = chain.Member{Node: p.number, Inc: p.life << 32}
+	start, there := p.past.starts[number]
+	if there || number < p.past.founded() {
+		return start, self, true
+	}
+	parent, known := p.past.starts[parentOf(number)]
+	switch half := parent.Half.Table; {
+	case !known:
+		_, _, ok = p.beginsWith(parentOf(number))
+	case half != nil && half.Bucket() == number:
+	default:
+		ok = parent.Table.Born() == 0 || parent.Table.Buckets() > number
+	}
+	self.Inc |= missed
+	return start, self, ok
+}
+
+func (p *past) founded() (buckets uint32) {
+	for _, start := range p.starts { // order: the least of all
+		if born := start.Table.Born(); born > 0 && (buckets == 0 || born < buckets) {
+			buckets = born
+		}
+	}
+	if buckets == 0 {
+		return math.MaxUint32
+	}
+	return buckets
+}
+
+func parentOf(number uint32) uint32 {
+	if number == 0 {
+		return 0
+	}
+	return number &^ (1 << (bits.Len32(number) - 1))
+}
+
+func (p *process) shardOf(number uint32) *shard { return p.shards[int(number)%len(p.shards)] }
+
+// shard stands for broker/shard.go, perform.go, cell.go, fork.go, copies.go and links.go.
+type shard struct {
+	p *process
+	*actor
+	cells   []*cell
+	tasks   []func()
+	absent  map[uint32]chain.View
+	lease   chain.Lease
+	change  uint64
+	now     bucket.Now
+	touched []*cell
+	out     replicated.Output
+}
+
+type cell struct {
+	*replicated.Bucket
+	touched bool
+	later   bool
+	parked  []*task
+	until   int64
+	why     replicated.Turned
+	due     int64 // by the machine's clock
+}
+
+// task is a request of a client.
+type task struct {
+	in     bucket.Input
+	req    subjects.Request
+	bucket uint32
+	hops   int
+	parked int64
+}
+
+func (s *shard) add(b *replicated.Bucket) *cell {
+	c := &cell{Bucket: b}
+	s.cells = append(s.cells, c)
+	return c
+}
+
+func (s *shard) cell(number uint32) *cell {
+	for _, c := range s.cells {
+		if c.Number() == number {
+			return c
+		}
+	}
+	return nil
+}
+
+func (s *shard) put(do func()) {
+	s.tasks = append(s.tasks, do)
+	s.ring()
+}
+
+func (s *shard) nextDue() int64 {
+	if len(s.tasks) > 0 {
+		return s.p.m.clock()
+	}
+	next := never
+	for _, c := range s.cells {
+		next = min(next, c.due)
+	}
+	return next
+}
+
+// run is shard.batch.
+func (s *shard) run() {
+	p := s.p
+	n := min(len(s.tasks), batchTasks)
+	tasks := s.tasks[:n:n]
+	s.tasks = s.tasks[n:]
+	s.now = bucket.Now{Boot: p.m.clock(), Wall: p.m.wall()}
+	s.out.Reset()
+	p.w.stats.Batches++
+	for _, c := range s.cells {
+		if c.due <= s.now.Boot {
+			s.touch(c)
+		}
+	}
+	for _, do := range tasks {
+		do()
+	}
+	grown := false
+	for i := 0; i < len(s.touched); i++ {
+		c := s.touched[i]
+		s.unpark(c)
+		c.later = grown
+		if !grown {
+			grown = c.Grow(s.now, p.count)
+		}
+		before := len(s.out.Released)
+		c.Round(s.now, &s.out)
+		p.w.check.round(p, c, s.out.Released[before:])
+		if err := c.Err(); err != nil {
+			p.w.fail("%v: %v", p.m, err)
+			return
+		}
+	}
+	if s.commit() {
+		s.perform()
+	}
+	for _, c := range s.touched {
+		c.touched = false
+		c.due = s.dueOf(c)
+	}
+	s.touched = s.touched[:0]
+}
+
+// commit writes the journal. A process may end in the middle of it.
+func (s *shard) commit() bool {
+	d := &s.p.m.disk
+	n := len(s.out.Records)
+	tear := s.p.m.tear && n > 0
+	if tear {
+		n = s.p.w.draw(n + 1)
+	}
+	for _, r := range s.out.Records[:n] {
+		r.Payload = slices.Clone(r.Payload)
+		d.journal = append(d.journal, r)
+	}
+	if tear {
+		s.p.w.fault("died in the middle of a write")
+		s.p.die("killed in the middle of a write")
+		return false
+	}
+	return true
+}
+
+func (s *shard) perform() {
+	p := s.p
+	p.links.send(p, s.out.Messages, s.out.Later)
+	for i := range s.out.Released {
+		p.publish(&s.out.Released[i].Effect)
+	}
+	for _, mark := range s.out.Marks {
+		if do, ok := mark.Mark.(func(lost bool)); ok {
+			do(mark.Lost)
+		}
+	}
+	for _, t := range s.out.Turns {
+		p.turns[t.Bucket] = t.Primary
+	}
+	for i := range s.out.Forks {
+		s.fork(s.out.Forks[i])
+	}
+	for _, q := range s.out.Proposals {
+		p.w.tell("%v: bucket %d asks for %v", p.m, q.Bucket, q.View)
+		p.ask(q.Bucket, q.View)
+	}
+	for _, r := range s.out.Reports {
+		p.w.tell("%v: bucket %d is sealed: %v", p.m, r.Bucket, r.Report)
+		p.reports[r.Bucket] = r.Report
+		p.desk.ring()
+	}
+	for _, a := range s.out.Alerts {
+		p.w.check.alert(p, a.Bucket, a.Text)
+	}
+}
+
+func (s *shard) touch(c *cell) *cell {
+	if !c.touched {
+		c.touched = true
+		s.touched = append(s.touched, c)
+		c.Tick(s.now)
+	}
+	return c
+}
+
+func (s *shard) dueOf(c *cell) int64 {
+	next := c.Next(s.now.Boot)
+	if c.later {
+		next = s.now.Boot
+	}
+	if len(c.parked) == 0 {
+		return next
+	}
+	if c.Turned() != c.why {
+		return min(next, s.now.Boot)
+	}
+	return min(next, c.until)
+}
+
+// fork begins a bucket that another one of this node was split into.
+func (s *shard) fork(f replicated.Fork) {
+	p := s.p
+	begun := func(bool) {
+		p.tellCell(parentOf(f.Bucket), func(_ *shard, c *cell) { c.Begun() })
+	}
+	to := p.shardOf(f.Bucket)
+	to.put(func() {
+		if to.cell(f.Bucket) != nil {
+			if f.Start.Unstored {
+				begun(false)
+			}
+			return
+		}
+		self := chain.Member{Node: p.number, Inc: p.life << 32}
+		if f.Start.Table == nil {
+			self.Inc |= missed
+		}
+		f.Start.Stored = begun
+		b, err := replicated.New(p.bucketConfig(f.Bucket, self), f.Start)
+		if err != nil {
+			p.w.fail("%v: begin bucket %d: %v", p.m, f.Bucket, err)
+			return
+		}
+		p.w.tell("%v begins bucket %d, with its half: %t", p.m, f.Bucket, f.Start.Table != nil)
+		to.begin(to.add(b))
+	})
+}
+
+func (s *shard) begin(c *cell) {
+	if view, known := s.absent[c.Number()]; known {
+		delete(s.absent, c.Number())
+		s.install(shared.BucketView{Bucket: c.Number(), View: view})
+	}
+	c.Chain().Applied(s.change)
+	c.Chain().Grant(s.lease)
+	for i := range s.p.state.Nodes {
+		if node := s.p.state.Nodes[i].Number; s.p.gone[node] {
+			c.Chain().Away(node, true)
+		}
+	}
+	s.score(c, s.p.state)
+}
+
+func (s *shard) install(v shared.BucketView) {
+	c := s.cell(v.Bucket)
+	if c == nil {
+		s.absent[v.Bucket] = v.View
+		return
+	}
+	if err := s.touch(c).Chain().Install(v.View); err != nil {
+		s.p.w.fail("%v: bucket %d: install %v: %v", s.p.m, v.Bucket, v.View, err)
+	}
+}
+
+func (s *shard) score(c *cell, state *shared.State) {
+	if plan.Keeps(state, c.Number(), s.p.number) {
+		c.Chain().Join()
+	} else if err := c.Chain().Leave(); err != nil {
+		s.p.w.stats.Dropped++
+	}
+	for i := range state.Nodes {
+		if node := state.Nodes[i].Number; node != s.p.number {
+			c.Chain().Score(node, plan.Score(state, c.Number(), node))
+		}
+	}
+	s.touch(c)
+}
+
+func (p *process) tellShards(do func(s *shard)) {
+	for _, s := range p.shards {
+		s.put(func() { do(s) })
+	}
+}
+
+func (p *process) tellCell(number uint32, do func(s *shard, c *cell)) {
+	s := p.shardOf(number)
+	s.put(func() {
+		if c := s.cell(number); c != nil {
+			do(s, s.touch(c))
+		}
+	})
+}
+
+// What follows is broker/copies.go and adopt.go.
+
+func (p *process) install(views []shared.BucketView) {
+	p.tellShards(func(s *shard) {
+		for _, v := range views {
+			if p.shardOf(v.Bucket) == s {
+				s.install(v)
+			}
+		}
+	})
+}
+
+func (p *process) tellApplied(change uint64, state *shared.State) {
+	old := p.state
+	p.state = state
+	grown := p.count < uint32(len(state.Views))
+	p.count = uint32(len(state.Views))
+	p.tellShards(func(s *shard) {
+		s.change = change
+		for _, c := range s.cells {
+			if grown {
+				s.touch(c)
+			}
+			c.Chain().Applied(change)
+			c.due = min(c.due, s.dueOf(c))
+		}
+	})
+	if old == nil || !slices.EqualFunc(old.Nodes, state.Nodes, sameNode) || old.Settings.Copies != state.Settings.Copies {
+		p.scores(state)
+	}
+}
+
+func sameNode(a, b shared.Node) bool {
+	return a.Number == b.Number && a.Location == b.Location && a.Drain == b.Drain && a.Priority == b.Priority && a.Life == b.Life
+}
+
+func (p *process) scores(state *shared.State) {
+	p.tellShards(func(s *shard) {
+		for _, c := range s.cells {
+			s.score(c, state)
+		}
+	})
+}
+
+func (p *process) tellGrant(lease chain.Lease, live int) {
+	p.live = live
+	p.tellShards(func(s *shard) {
+		s.lease = lease
+		for _, c := range s.cells {
+			c.Chain().Grant(lease)
+			c.due = min(c.due, s.dueOf(c))
+		}
+	})
+}
+
+func (p *process) tellSeal(orders []plan.SealOrder) {
+	for _, o := range orders {
+		p.tellCell(o.Bucket, func(_ *shard, c *cell) { c.Chain().Seal(o.Epoch) })
+	}
+}
+
+func (p *process) tellHandOver(orders []plan.HandOverOrder) {
+	for _, o := range orders {
+		p.tellCell(o.Bucket, func(_ *shard, c *cell) {
+			if c.Chain().View().Epoch == o.Epoch && c.Chain().HandOver(o.To) == nil {
+				p.w.fault("hand-over")
+			}
+		})
+	}
+}
+
+func (p *process) tellAway(node uint64, away bool) {
+	p.gone[node] = away
+	p.tellShards(func(s *shard) {
+		for _, c := range s.cells {
+			s.touch(c).Chain().Away(node, away)
+		}
+	})
+}
+
+func (p *process) tellRefused(number uint32, view chain.View) {
+	p.tellCell(number, func(_ *shard, c *cell) { c.Refused(&view) })
+}
+
+// links stands for broker/links.go: what a batch has for one node goes together.
+type links struct {
+	later map[uint64][][]byte
+	armed bool
+}
+
+func (l *links) send(p *process, now, later []chain.Message) {
+	boxes := map[uint64][][]byte{}
+	encode := func(m *chain.Message) []byte {
+		if len(m.Changes) > 0 && !p.w.healed && p.w.chance(p.w.mix.damage) {
+			damaged := m.Changes[p.w.draw(len(m.Changes))]
+			if len(damaged.Data) > 0 { // the memory of the copy stays what it is
+				m.Changes = slices.Clone(m.Changes)
+				for i := range m.Changes {
+					if m.Changes[i].Seq == damaged.Seq {
+						m.Changes[i].Data = slices.Clone(damaged.Data)
+						m.Changes[i].Data[p.w.draw(len(damaged.Data))] ^= 1 << p.w.draw(8)
+					}
+				}
+				p.w.fault("change damaged before its sum")
+			}
+		}
+		return m.Encode(nil)
+	}
+	if l.later == nil {
+		l.later = map[uint64][][]byte{}
+	}
+	for i := range now {
+		boxes[now[i].To.Node] = append(boxes[now[i].To.Node], encode(&now[i]))
+	}
+	for i := range later {
+		node := later[i].To.Node
+		if _, goes := boxes[node]; goes {
+			boxes[node] = append(boxes[node], encode(&later[i]))
+			continue
+		}
+		l.later[node] = append(l.later[node], encode(&later[i]))
+	}
+	for _, node := range slices.Sorted(maps.Keys(boxes)) {
+		l.post(p, node, append(l.later[node], boxes[node]...))
+		delete(l.later, node)
+	}
+	if len(l.later) > 0 && !l.armed {
+		l.armed = true
+		p.timer(laterTime, func() {
+			l.armed = false
+			for _, node := range slices.Sorted(maps.Keys(l.later)) {
+				l.post(p, node, l.later[node])
+			}
+			clear(l.later)
+		})
+	}
+}
+
+// post sends a frame to the node with a number.
+func (l *links) post(p *process, node uint64, texts [][]byte) {
+	from := p.number
+	p.m.others(func(o *machine) {
+		if o.p.number == node {
+			p.w.send(p.m, o, "chain", func(q *process) { q.receiveChain(from, texts) })
+		}
+	})
+}
+
+func (p *process) receiveChain(from uint64, texts [][]byte) {
+	if !p.serving {
+		return
+	}
+	for _, text := range texts {
+		if !p.w.healed && p.w.chance(p.w.mix.flip) {
+			p.w.fault("bit flipped on the way")
+			text = slices.Clone(text)
+			text[p.w.draw(len(text))] ^= 1 << p.w.draw(8)
+		}
+		m, err := chain.Decode(text)
+		if err != nil {
+			return // the frame's rest is not read
+		}
+		if m.Bucket >= p.count {
+			continue
+		}
+		s := p.shardOf(m.Bucket)
+		s.put(func() {
+			c := s.cell(m.Bucket)
+			if c == nil {
+				return
+			}
+			if err := s.touch(c).Chain().Receive(from, m); err != nil && !errors.Is(err, chain.ErrMisdirected) {
+				p.w.fail("%v: bucket %d does not take a message: %v", p.m, m.Bucket, err)
+			}
+		})
+	}
+}

@@ -1,0 +1,227 @@
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/opencluster/oclocks/bucket/chain"
+	"github.com/opencluster/oclocks/conf/shared"
+)
+
+// world is a cluster, its clients, the network between them, and what goes wrong.
+type world struct {
+	seed   uint64
+	now    int64
+	order  uint64
+	crowd  int // events at this very time
+	agenda agenda
+	rnd    *rand.Rand
+	mix    mix
+
+	machines []*machine
+	clients  []*client
+	cuts     map[[2]int]bool // from, to
+	lastTo   map[[2]int]int64
+	healed   bool // nothing goes wrong any more
+
+	check checker
+	stats Stats
+	story story
+	wrong []string
+}
+
+// maxCrowd is how many events may have the same time.
+const maxCrowd = 10_000
+
+// maxWrong is how many violations end a run.
+const maxWrong = 1
+
+func newWorld(seed uint64) *world {
+	w := &world{
+		seed: seed, now: second, rnd: rand.New(rand.NewPCG(seed, 0x0c10c5)), cuts: map[[2]int]bool{}, lastTo: map[[2]int]int64{},
+	}
+	w.stats.Faults = map[string]int{}
+	w.mix = drawMix(w.rnd)
+	w.check = newChecker(w)
+	for i := range w.mix.nodes {
+		w.machines = append(w.machines, newMachine(w, i))
+	}
+	for i, m := range w.machines {
+		w.after(int64(i)*20*ms, func() { m.boot() })
+	}
+	for i := range w.mix.clients {
+		w.clients = append(w.clients, newClient(w, i))
+	}
+	return w
+}
+
+func (w *world) plan(at int64, do func()) {
+	w.order++
+	w.agenda.push(event{max(at, w.now), w.order, do})
+}
+
+func (w *world) after(d int64, do func()) { w.plan(w.now+d, do) }
+
+// run lets time pass up to an instant, or until something is wrong.
+func (w *world) run(until int64) {
+	for len(w.agenda) > 0 && w.agenda[0].at <= until && len(w.wrong) < maxWrong {
+		e := w.agenda.pop()
+		if e.at > w.now {
+			w.now, w.crowd = e.at, 0
+		}
+		if w.crowd++; w.crowd > maxCrowd {
+			w.fail("%d things happen at once: something goes round and round", w.crowd)
+		}
+		w.stats.Events++
+		e.do()
+	}
+	if len(w.wrong) < maxWrong {
+		w.now = max(w.now, until)
+	}
+}
+
+// draw is a number from 0 to n-1.
+func (w *world) draw(n int) int { return w.rnd.IntN(n) }
+
+// between is a time from low to high.
+func (w *world) between(low, high int64) int64 {
+	if high <= low {
+		return low
+	}
+	return low + w.rnd.Int64N(high-low)
+}
+
+func (w *world) chance(p float64) bool { return p > 0 && w.rnd.Float64() < p }
+
+// fail notes a violation.
+func (w *world) fail(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	w.wrong = append(w.wrong, w.stamp()+" "+text)
+	w.tell("VIOLATION %s", text)
+}
+
+func (w *world) stamp() string { return fmt.Sprintf("%12.6f", float64(w.now)/float64(second)) }
+
+// tell adds to the story.
+func (w *world) tell(format string, args ...any) {
+	if w.story.full || len(w.story.lines) < storyMost || true {
+		w.story.add(w.stamp(), format, args...)
+	}
+}
+
+// fault counts that something went wrong on purpose.
+func (w *world) fault(kind string) { w.stats.Faults[kind]++ }
+
+// storyMost is how many lines of the story are kept: the last ones.
+const storyMost = 4000
+
+type line struct {
+	stamp, format string
+	args          []any
+}
+
+// story has the last events. What they are about is put into words only if somebody wants to read them.
+type story struct {
+	lines []line
+	head  int
+	full  bool
+}
+
+func (s *story) add(stamp, format string, args ...any) {
+	l := line{stamp, format, args}
+	if len(s.lines) < storyMost {
+		s.lines = append(s.lines, l)
+		return
+	}
+	s.full = true
+	s.lines[s.head] = l
+	s.head = (s.head + 1) % storyMost
+}
+
+// last puts the last lines into words.
+func (s *story) last(n int) []string {
+	var out []string
+	all := append(slices.Clone(s.lines[s.head:]), s.lines[:s.head]...)
+	for _, l := range all[max(0, len(all)-n):] {
+		out = append(out, l.stamp+" "+fmt.Sprintf(l.format, l.args...))
+	}
+	return out
+}
+
+// machine is a computer: a clock, a disk, and a process if it is up.
+type machine struct {
+	w      *world
+	index  int
+	id     string // identifier of the node; another one after the node was removed
+	ids    int
+	rate   float64
+	offset int64
+	skew   int64 // of the wall clock, milliseconds
+
+	disk   disk
+	copies []disk   // older states of the disk
+	p      *process // nil: it is down
+	gen    int      // counts processes
+	paused int64    // all of it stands still until then
+	slow   int64    // everything takes longer until then
+	down   bool     // it is not to be started by itself
+	boots  bool     // a start is planned
+	tear   bool     // the process dies in the middle of its next write
+}
+
+func newMachine(w *world, index int) *machine {
+	m := &machine{w: w, index: index, rate: w.mix.rate(w.rnd)}
+	m.offset = w.between(0, 1000*second)
+	m.skew = w.between(-5000, 5000)
+	m.rename()
+	m.disk = newDisk(w)
+	return m
+}
+
+func (m *machine) rename() {
+	m.ids++
+	m.id = fmt.Sprintf("aaaaaaaaaaaaaaaaaaaaaaa%c%c%c", 'a'+m.ids/26, 'a'+m.ids%26, 'a'+m.index)
+}
+
+// clock is what the machine's boot-time clock shows.
+func (m *machine) clock() int64 { return m.offset + int64(float64(m.w.now)*m.rate) }
+
+// real is when its clock shows that.
+func (m *machine) real(clock int64) int64 {
+	if clock >= never/2 {
+		return never
+	}
+	return int64(float64(clock-m.offset)/m.rate) + 1
+}
+
+func (m *machine) wall() int64 { return wallBase + m.w.now/ms + m.skew }
+
+// wallBase is 2026-06-01 UTC in Unix milliseconds.
+const wallBase = 1_780_272_000_000
+
+// lag is how long it takes until a goroutine that was rung for runs.
+func (m *machine) lag() int64 {
+	if m.slow > m.w.now {
+		return m.w.between(ms, 40*ms)
+	}
+	if m.w.mix.jitter > 0 && m.w.chance(0.02) {
+		return m.w.between(us, m.w.mix.jitter)
+	}
+	return m.w.between(us, 60*us)
+}
+
+func (m *machine) String() string { return fmt.Sprintf("m%d", m.index) }
+
+// committed is the newest shared configuration that anybody has applied.
+func (w *world) committed() *shared.State { return w.check.state }
+
+func viewOf(s *shared.State, b uint32) *chain.View {
+	if s == nil || b >= s.Buckets() {
+		return &chain.View{}
+	}
+	return &s.Views[b]
+}
+
+func span(d int64) string { return time.Duration(d).String() }
