@@ -186,13 +186,26 @@ func (c *daemons) settled(ctx context.Context) error {
 	}
 	defer nc.Close()
 	var last error
-	for ctx.Err() == nil {
-		if last = c.complete(nc); last == nil {
-			return nil
-		}
-		<-time.After(lookPause)
+	if err := await(ctx, func() (bool, error) { last = c.complete(nc); return last == nil, nil }); err != nil {
+		return fmt.Errorf("the cluster does not settle: %w: %w", err, last)
 	}
-	return fmt.Errorf("the cluster does not settle: %w", last)
+	return nil
+}
+
+// await looks again and again until it is done or fails, or ctx ends.
+func await(ctx context.Context, look func() (done bool, err error)) error {
+	tick := time.NewTicker(lookPause)
+	defer tick.Stop()
+	for {
+		if done, err := look(); done || err != nil {
+			return err
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 }
 
 // complete tells what is not as it should be.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"syscall"
 	"time"
 
@@ -23,6 +24,7 @@ const (
 
 // disaster is one way for a node to go.
 type disaster struct {
+	part   string // for --parts
 	name   string
 	signal syscall.Signal
 	victim func(d *daemons, nc *nats.Conn, round int) (int, error)
@@ -33,11 +35,11 @@ type disaster struct {
 var lowest = map[int][]string{2: {"--priority", "15"}}
 
 var disasters = []disaster{
-	{"kill -9, primary, not the leader", syscall.SIGKILL, follower, nil},
-	{"kill -9, primary and leader", syscall.SIGKILL, leading, nil},
-	{"kill -9, primary of nothing", syscall.SIGKILL, last, lowest},
-	{"SIGTERM, primary, not the leader", syscall.SIGTERM, follower, nil},
-	{"SIGTERM, primary and leader", syscall.SIGTERM, leading, nil},
+	{"follower", "kill -9, primary, not the leader", syscall.SIGKILL, follower, nil},
+	{"leader", "kill -9, primary and leader", syscall.SIGKILL, leading, nil},
+	{"secondary", "kill -9, primary of nothing", syscall.SIGKILL, last, lowest},
+	{"stop-follower", "SIGTERM, primary, not the leader", syscall.SIGTERM, follower, nil},
+	{"stop-leader", "SIGTERM, primary and leader", syscall.SIGTERM, leading, nil},
 }
 
 func leading(d *daemons, nc *nats.Conn, _ int) (int, error) { return d.leader(nc) }
@@ -61,6 +63,9 @@ func measureFailover(ctx context.Context) ([]table, error) {
 		Columns: []string{"no grant, p50", "max", "slowest lock, p50", "max", "while it returns, max", "failed", "lost"}}
 	for _, path := range paths {
 		for _, x := range disasters {
+			if len(flags.parts) > 0 && !slices.Contains(flags.parts, x.part) {
+				continue
+			}
 			w, err := watch(ctx, path, &x)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", x.name, err)

@@ -11,7 +11,7 @@
 //
 // Read report.go (what a result is), timing.go and load.go, then one file for each section: table.go, codec.go,
 // journal.go, pairs.go (with rawnats.go), held.go, kill.go; daemons.go (processes), plain.go and samples.go before
-// cluster.go, queues.go, failover.go (with strain.go) and idle.go.
+// cluster.go, throughput.go, queues.go, failover.go (with strain.go) and idle.go.
 package main
 
 import (
@@ -51,7 +51,7 @@ var flags struct {
 	args    []string // further arguments of all daemons
 	keep    bool     // the directories of the daemons, with their logs
 	verbose bool
-	parts   []string // of the section cluster; all if there are none
+	parts   []string // of the sections cluster and failover; all if there are none
 }
 
 func main() {
@@ -68,7 +68,7 @@ func main() {
 	flag.IntVar(&flags.rounds, "rounds", 0, fmt.Sprintf("rounds of cluster (0: %d) and failover (0: %d)", clusterRounds, failoverRounds))
 	daemons := flag.String("daemon", "", "binaries of the daemon to measure next to each other (default: this tree's, built)")
 	daemonArgs := flag.String("daemon-args", "", "further arguments of the daemons")
-	parts := flag.String("parts", "", "parts of the section cluster (latency, throughput, queues; default all)")
+	parts := flag.String("parts", "", "parts of cluster (latency, throughput, queues) and failover (follower, leader,\nsecondary, stop-follower, stop-leader); default all")
 	flag.BoolVar(&flags.keep, "keep", false, "keep the daemons' directories and logs")
 	flag.BoolVar(&flags.verbose, "v", false, "tell of each round")
 	flag.Parse()

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
@@ -77,15 +76,14 @@ func (p *plain) reach(ctx context.Context) error {
 		}
 		defer nc.Close()
 		for k := range p.clients {
-			for {
+			if err := await(ctx, func() (bool, error) {
 				_, err := nc.RequestWithContext(ctx, echoSubject(k), nil)
-				if err == nil {
-					break
+				if errors.Is(err, nats.ErrNoResponders) {
+					return false, nil
 				}
-				if !errors.Is(err, nats.ErrNoResponders) {
-					return fmt.Errorf("reach a responder: %w", err)
-				}
-				<-time.After(lookPause)
+				return true, err
+			}); err != nil {
+				return fmt.Errorf("reach a responder: %w", err)
 			}
 		}
 	}

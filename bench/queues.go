@@ -90,17 +90,14 @@ func (c *contest) drain(ctx context.Context, d *daemons, clients []*client.Clien
 func waitersAt(ctx context.Context, c *client.Client, name string, n int) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	for ctx.Err() == nil {
+	err := await(ctx, func() (bool, error) {
 		record, err := c.Query(ctx, name)
-		if err != nil {
-			return err
-		}
-		if record.Waiting == n {
-			return nil
-		}
-		<-time.After(lookPause)
+		return err == nil && record.Waiting == n, err
+	})
+	if err != nil {
+		return fmt.Errorf("%d do not wait for %s: %w", n, name, err)
 	}
-	return fmt.Errorf("%d do not wait for %s: %w", n, name, ctx.Err())
+	return nil
 }
 
 func (c *contest) queueTable() table {

@@ -106,7 +106,7 @@ func (s *strain) problems() []string {
 	return s.texts
 }
 
-// until lets the workers work until a moment, and then until each lock was taken once more.
+// until lets the workers work until a moment, and then until half of the locks were taken once more.
 func (s *strain) until(ctx context.Context, at time.Time) error {
 	timer := time.NewTimer(time.Until(at))
 	defer timer.Stop()
@@ -116,22 +116,23 @@ func (s *strain) until(ctx context.Context, at time.Time) error {
 		return ctx.Err()
 	}
 	begin := time.Now()
-	for ctx.Err() == nil {
-		s.mu.Lock()
-		names := make(map[string]bool)
-		for i := len(s.took) - 1; i >= 0 && s.took[i].asked.After(begin); i-- {
-			names[s.took[i].name] = true
-		}
-		s.mu.Unlock()
-		if len(names) >= strainLocks/2 {
-			return nil
-		}
+	return await(ctx, func() (bool, error) {
 		if time.Since(begin) > patience {
-			return fmt.Errorf("the workers are stuck: %v", s.problems())
+			return false, fmt.Errorf("the workers are stuck: %v", s.problems())
 		}
-		<-time.After(lookPause)
+		return s.namesSince(begin) >= strainLocks/2, nil
+	})
+}
+
+// namesSince counts the locks that were asked for and taken since a moment.
+func (s *strain) namesSince(begin time.Time) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	names := make(map[string]bool)
+	for i := len(s.took) - 1; i >= 0 && s.took[i].asked.After(begin); i-- {
+		names[s.took[i].name] = true
 	}
-	return ctx.Err()
+	return len(names)
 }
 
 // between gives the longest time without any grant, and the longest that anybody waited for one, of the grants of a time.

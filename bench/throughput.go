@@ -1,0 +1,167 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/opencluster/oclocks/client"
+	"github.com/opencluster/oclocks/subjects"
+)
+
+// throughputs measures many workers, spread over the nodes.
+func (c *contest) throughputs(ctx context.Context) error {
+	for _, workers := range []int{64, 256} {
+		if err := c.rawPairs(ctx, workers); err != nil {
+			return err
+		}
+		for _, d := range c.clusters {
+			if err := c.pairsOf(ctx, d, workers); err != nil {
+				return fmt.Errorf("%s, %d workers: %w", d.label, workers, err)
+			}
+		}
+	}
+	return nil
+}
+
+// rawPairs are two requests each: to another node; and a third of them to the own one, as locks are spread.
+func (c *contest) rawPairs(ctx context.Context, workers int) error {
+	conns, err := connectEach(c.plain.url)
+	if err != nil {
+		return err
+	}
+	defer closeAll(conns)
+	for _, spread := range []bool{false, true} {
+		name := rawRow(1)
+		if spread {
+			name = rawSpread
+		}
+		r, err := c.worked(ctx, c.plain.servers, workers, func(w int) error {
+			to := w + 1
+			if spread {
+				to = w + w/clusterNodes // a third each to the own node, the next one and the one after
+			}
+			for range 2 {
+				if err := echoed(conns[w%len(conns)], to%clusterNodes); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		c.paired(name, workers, r)
+	}
+	return nil
+}
+
+// worked is what workers got done, with the processor time that the servers took for it.
+func (c *contest) worked(ctx context.Context, servers []*child, workers int, pair func(worker int) error) (result, error) {
+	before, err := processors(servers)
+	if err != nil {
+		return result{}, err
+	}
+	r, err := work(ctx, workers, pair)
+	if err != nil {
+		return r, err
+	}
+	after, err := processors(servers)
+	r.used = after - before
+	return r, err
+}
+
+func (c *contest) paired(name string, workers int, r result) {
+	c.samples.add(rateOf(name, workers), r.rate())
+	each := r.used / time.Duration(max(1, r.pairs))
+	c.samples.addTime(usedBy(name, workers), each)
+	if flags.verbose {
+		fmt.Fprintf(os.Stderr, "%s: %s, %d workers: %.0f/s, the slowest pair took %v; the servers need %v a pair\n",
+			time.Now().Format("15:04:05"), name, workers, r.rate(), r.slowest.Round(time.Microsecond), each)
+	}
+}
+
+const rawSpread = "NATS: request, a third to the own node"
+
+func rateOf(name string, workers int) string { return name + " " + strconv.Itoa(workers) }
+func usedBy(name string, workers int) string { return rateOf(name, workers) + " used" }
+
+// connectEach makes connections to all nodes in turn.
+func connectEach(url func(i int) string) ([]*nats.Conn, error) {
+	var conns []*nats.Conn
+	for i := range perNode * clusterNodes {
+		nc, err := nats.Connect(url(i % clusterNodes))
+		if err != nil {
+			closeAll(conns)
+			return nil, fmt.Errorf("connect: %w", err)
+		}
+		conns = append(conns, nc)
+	}
+	return conns, nil
+}
+
+// pairsOf measures pairs of acquire and release, each worker with a lock of its own, two thirds of which another node has.
+func (c *contest) pairsOf(ctx context.Context, d *daemons, workers int) error {
+	conns, err := connectEach(d.url)
+	if err != nil {
+		return err
+	}
+	defer closeAll(conns)
+	primaries, err := d.primaries(conns[0])
+	if err != nil {
+		return err
+	}
+	for _, kind := range []string{kindProtocol, kindSimple} {
+		l := &locks{buckets: uint32(len(primaries)), simple: kind == kindSimple}
+		r, err := c.worked(ctx, d.children(), workers, func(w int) error { return l.pair(conns[w%len(conns)], w) })
+		if err != nil {
+			return fmt.Errorf("%s: %w", kind, err)
+		}
+		c.paired(d.label+": "+kind, workers, r)
+	}
+	near := &locks{buckets: uint32(len(primaries))}
+	r, err := c.worked(ctx, d.children(), workers, func(w int) error {
+		at := primaries[subjects.BucketOf(near.name(w), near.buckets)]
+		return near.pair(conns[at+clusterNodes*(w%perNode)], w)
+	})
+	if err != nil {
+		return fmt.Errorf("%s: %w", kindNear, err)
+	}
+	c.paired(d.label+": "+kindNear, workers, r)
+	return d.withClients(ctx, func(clients []*client.Client) error {
+		r, err := c.worked(ctx, d.children(), workers, func(w int) error {
+			m := clients[w%len(clients)].Mutex("bench/" + strconv.Itoa(w))
+			if _, err := m.Lock(ctx); err != nil {
+				return err
+			}
+			return m.Unlock(ctx)
+		})
+		c.paired(d.label+": "+kindClient, workers, r)
+		return err
+	})
+}
+
+func (c *contest) throughputTable() table {
+	t := table{Title: "Three nodes: pairs a second, workers spread over all nodes",
+		Columns: []string{"64 workers", "256 workers", "64 / NATS", "256 / NATS", "servers, 64", "servers, 256"}}
+	row := func(name string) {
+		a, b := rateOf(name, 64), rateOf(name, 256)
+		t.add(name, rate(c.samples.median(a)), rate(c.samples.median(b)),
+			ratio(c.samples.over(a, rateOf(rawRow(1), 64))), ratio(c.samples.over(b, rateOf(rawRow(1), 256))),
+			micros(c.samples.time(usedBy(name, 64))), micros(c.samples.time(usedBy(name, 256))))
+	}
+	row(rawRow(1))
+	row(rawSpread)
+	for _, d := range c.clusters {
+		for _, kind := range []string{kindProtocol, kindNear, kindClient, kindSimple} {
+			row(d.label + ": " + kind)
+		}
+	}
+	t.note("Each worker has a lock of its own; all share %d connections. Goal: 1.0, locks.acquire 0.5.", perNode*clusterNodes)
+	t.note("Servers: processor time of all three for one pair, which other load on the machine changes less.")
+	return t
+}
