@@ -38,13 +38,14 @@ type load struct {
 	startedAt int64
 }
 
-// startLoad starts workers that take turns at a few locks each, every one with a client of its own on one of the urls.
+// startLoad starts workers that take turns at a few locks each, every one with a client of its own on one of the urls; of
+// several addresses in one it takes the first that it reaches.
 func startLoad(t testing.TB, urls []string, workers int) *load {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	l := &load{t: t, cancel: cancel, startedAt: boottime.Now()}
 	for i := range workers {
-		c, err := client.Connect(ctx, urls[i%len(urls)])
+		c, err := client.Connect(ctx, urls[i%len(urls)], client.WithNATSOptions(nats.DontRandomize()))
 		if err != nil {
 			t.Fatal(err)
 		}

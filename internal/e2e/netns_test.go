@@ -32,7 +32,11 @@ func inNetwork(t *testing.T, n int, args ...string) *cluster {
 	hub := prefix + "h"
 	makeNetwork(t, prefix, hub, n)
 	run := exec.Command("ip", "netns", "exec", hub, os.Args[0], "-test.run", "^"+t.Name()+"$", "-test.v")
-	run.Env = append(os.Environ(), insideEnv+"="+prefix)
+	bin, err := binDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	run.Env = append(os.Environ(), insideEnv+"="+prefix, binEnv+"="+bin)
 	out, err := run.CombinedOutput()
 	t.Logf("in the network:\n%s", out)
 	if err != nil {

@@ -19,8 +19,14 @@ import (
 // patience bounds every wait for something that must come.
 const patience = 20 * time.Second
 
+// binEnv is a directory that has the commands already.
+const binEnv = "OCLOCKS_E2E_BIN"
+
 // binDir has the commands, built once for all tests.
 var binDir = sync.OnceValues(func() (string, error) {
+	if dir := os.Getenv(binEnv); dir != "" {
+		return dir, nil
+	}
 	dir, err := os.MkdirTemp("", "oclocks-e2e")
 	if err != nil {
 		return "", err
@@ -37,7 +43,7 @@ func TestMain(m *testing.M) {
 		os.Exit(childMain(role))
 	}
 	code := m.Run()
-	if dir, err := binDir(); err == nil {
+	if dir, err := binDir(); err == nil && os.Getenv(binEnv) == "" {
 		os.RemoveAll(dir)
 	}
 	os.Exit(code)
