@@ -46,8 +46,8 @@
 // Raft breaks if a member has forgotten what it confirmed (it stops with a panic if it is lucky). So before the store is
 // opened for Raft the node asks everybody for its own last start (starts.go). One answer is proof enough, the leader's or not, if
 // it is of a later change than the last registration that the disk knows of: somebody who is behind accuses nobody. A leader's
-// answer that is no proof ends the asking; else it goes on for probeWait if nobody answers, and for leaderWait if those who do
-// can elect a leader without this node.
+// answer that is no proof ends the asking; else it goes on for leaderWait if those who answer can elect a leader without this node,
+// and for requestWait if somebody is there and nobody answers.
 //
 // A node of which the others know that its disk is old, and without which they have no majority (the one voter of two nodes),
 // does not start: with its old store it would take back what was decided, and without one nobody could decide anything.

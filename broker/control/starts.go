@@ -84,7 +84,7 @@ func (c *Control) askStarts(ctx context.Context, disk flow.Starts) (heard heardS
 	defer func() { _ = sub.Unsubscribe() }() // fails only if the connection is closed
 	question := encode(startQuestion{Identifier: c.cfg.Identifier, Raft: c.store.RaftID()})
 	began := time.Now()
-	limit := began.Add(probeWait)
+	limit := began.Add(requestWait)
 	for time.Now().Before(limit) {
 		if err := c.nc.PublishRequest(subjectStarts, inbox, question); err != nil {
 			return heard, err
@@ -96,7 +96,7 @@ func (c *Control) askStarts(ctx context.Context, disk flow.Starts) (heard heardS
 		case err != nil, heard.done:
 			return heard, err
 		case heard.elects:
-			limit = began.Add(leaderWait)
+			limit = earlier(limit, began.Add(leaderWait))
 		case heard.answers > 0:
 			return heard, nil // there is no leader, and there will be none before this node is there
 		}

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/nats-io/nats.go"
+
 	"github.com/opencluster/oclocks/arbiter"
 	"github.com/opencluster/oclocks/broker/control/flow"
 	"github.com/opencluster/oclocks/conf/shared"
@@ -198,6 +200,10 @@ func TestStartsThatWereNotHeardOfAreNoNewLife(t *testing.T) {
 	answer := admission{WaitMS: 1}
 	for answer.WaitMS > 0 && !answer.Duplicate {
 		msg, err := back.conn.RequestWithContext(within(t), subjectRegister, encode(late))
+		if errors.Is(err, nats.ErrNoResponders) {
+			leader(t, lead, others[1], back) // there was an election
+			continue
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
