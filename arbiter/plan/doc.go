@@ -83,5 +83,5 @@
 // Among the voters the one with the lowest priority number leads; arbiters, draining nodes and those about to stop lead
 // only if nobody else does.
 //
-// Reading order: input.go; planner.go, scene.go; take.go, probe.go; balance.go; members.go; score.go.
+// Reading order: input.go; planner.go, scene.go; take.go, first.go, probe.go; balance.go; members.go; score.go.
 package plan

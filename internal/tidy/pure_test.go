@@ -48,7 +48,7 @@ var roomImports = map[string]map[string][]string{
 		"reflect":                  {"ValueOf"},
 		"sync/atomic":              {"Pointer"}, // its readers are on other goroutines
 		"github.com/nats-io/nkeys": {"IsValidPublicUserKey"},
-		modulePath + "/conf": {"CheckUserName", "LeaseLimit", "MaxBuckets", "MaxNameLen", "MaxUsers", "MaxZones", "MinLease", "ParseRole",
+		modulePath + "/conf": {"CheckUserName", "LeaseLimit", "MaxBuckets", "MaxNameLen", "MaxNodeLease", "MaxUsers", "MaxZones", "MinLease", "MinNodeLease", "ParseRole",
 			"SyncAlways", "SyncBackground", "User", "Zone", "ZoneKeys"},
 	},
 }
