@@ -48,8 +48,8 @@ var roomImports = map[string]map[string][]string{
 		"reflect":                  {"ValueOf"},
 		"sync/atomic":              {"Pointer"}, // its readers are on other goroutines
 		"github.com/nats-io/nkeys": {"IsValidPublicUserKey"},
-		modulePath + "/conf": {"CheckUserName", "LeaseLimit", "MaxBuckets", "MaxNameLen", "MaxNodeLease", "MaxUsers", "MaxZones", "MinLease", "MinNodeLease", "ParseRole",
-			"SyncAlways", "SyncBackground", "User", "Zone", "ZoneKeys"},
+		modulePath + "/conf": {"CheckUserName", "LeaseLimit", "MaxBuckets", "MaxNameLen", "MaxNodeLease", "MaxUsers", "MaxZones", "MinLease",
+			"MinNodeLease", "ParseRole", "SyncAlways", "SyncBackground", "User", "Zone", "ZoneKeys"},
 	},
 }
 
