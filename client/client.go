@@ -97,7 +97,7 @@ func (c *Client) start(cfg machine.Config) error {
 	c.running.Go(c.send)
 	c.running.Go(c.herald)
 	if c.own {
-		c.running.Go(c.seekQuorum)
+		c.running.Go(c.roam)
 	}
 	if c.own && c.opts.nearest {
 		c.running.Go(c.measure)

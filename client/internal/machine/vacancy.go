@@ -48,7 +48,7 @@ func (m *Machine) probe(now int64, c *Call, why *subjects.Refusal) {
 		return
 	}
 	req := &subjects.Request{Op: subjects.OpCheck, Name: c.Req.Name, Token: 1}
-	p := &Call{Req: req, Raw: true, role: toProbe, bucket: c.bucket}
+	p := &Call{Req: req, Raw: true, role: toProbe, bucket: c.bucket, since: now}
 	m.vacant = append(m.vacant, p)
 	m.register(p)
 	m.others.add(p)
@@ -115,6 +115,14 @@ func (m *Machine) awaited(bucket uint32) bool {
 		}
 	}
 	return false
+}
+
+// Vacant is how long the oldest vacancy has lasted, in nanoseconds; 0 if there is none.
+func (m *Machine) Vacant(now int64) int64 {
+	if len(m.vacant) == 0 {
+		return 0
+	}
+	return now - m.vacant[0].since
 }
 
 // occupy ends a vacancy.
