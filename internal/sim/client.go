@@ -96,7 +96,7 @@ func (c *client) wish() {
 	if w.draw(8) == 0 { // a hold without a limit, which stays
 		req = subjects.Request{Op: subjects.OpAcquire, Name: fmt.Sprintf("e%d", w.draw(20)), Kind: subjects.Static, Has: subjects.HasTTL}
 	}
-	if w.draw(3) > 0 {
+	if w.draw(3) > 0 && req.Name[0] != 'e' { // nobody waits for what may be kept
 		req.Wait, req.Has = time.Duration(w.between(100*ms, 20*second)), req.Has|subjects.HasWait
 	}
 	eternal := req.Name[0] == 'e'
@@ -265,6 +265,9 @@ func (c *client) send(a *ask) {
 		d += w.between(10*ms, 4*second)
 	}
 	req := a.req
+	if req.Wait > 0 { // a repetition does not wait longer on the whole
+		req.Wait = max(req.Wait-time.Duration(c.clock()-a.sent), time.Millisecond)
+	}
 	w.after(d, func() {
 		if m.p == nil || m.gen != gen {
 			return

@@ -90,6 +90,9 @@ func (w *world) routeTold(m, about *machine, up bool, later int64) {
 		if !up && about.gen == gen && about.p != nil && w.connected(m, about) {
 			return // it is there again
 		}
+		if !up && p.gens[id] > gen {
+			return // another process of it has come since
+		}
 		p.desk.notice(func() {
 			if up && p.gens[id] != gen { // a node that was restarted is told as gone first
 				p.desk.route(id, false)
