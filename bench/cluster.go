@@ -177,7 +177,7 @@ func (c *contest) locksOf(ctx context.Context, d *daemons, away int) error {
 	if err != nil {
 		return err
 	}
-	defer cl.Close(ctx) //nolint:errcheck // what it did is measured
+	defer cl.Close(ctx) // what it did is measured
 	return c.one(ctx, d.row(kindClient, away), func(i int) (time.Duration, error) {
 		m := cl.Mutex(name(i))
 		begin := time.Now()
@@ -212,32 +212,32 @@ const (
 	kindNear     = "protocol, each at its primary"
 )
 
-func (d *daemons) row(kind string, away int) string {
+func (c *daemons) row(kind string, away int) string {
 	where := ", own node"
 	if away != 0 {
 		where = ", other node"
 	}
-	return d.label + ": " + kind + where
+	return c.label + ": " + kind + where
 }
 
 func rawRow(away int) string { return (&daemons{label: "NATS"}).row("request", away) }
 
 // withClients lends Go clients at all nodes in turn.
-func (d *daemons) withClients(ctx context.Context, do func(clients []*client.Client) error) (err error) {
+func (c *daemons) withClients(ctx context.Context, do func(clients []*client.Client) error) (err error) {
 	var clients []*client.Client
 	defer func() {
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 		defer cancel()
-		for _, c := range clients {
-			err = errors.Join(err, c.Close(closing))
+		for _, cl := range clients {
+			err = errors.Join(err, cl.Close(closing))
 		}
 	}()
 	for i := range perNode * clusterNodes {
-		c, err := client.Connect(ctx, d.url(i%clusterNodes))
+		cl, err := client.Connect(ctx, c.url(i%clusterNodes))
 		if err != nil {
 			return err
 		}
-		clients = append(clients, c)
+		clients = append(clients, cl)
 	}
 	return do(clients)
 }

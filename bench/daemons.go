@@ -82,7 +82,7 @@ func freeAddresses(n int) ([]string, error) {
 		if err != nil {
 			return nil, fmt.Errorf("find a free port: %w", err)
 		}
-		defer l.Close()
+		defer l.Close() //nolint:gocritic // all are kept until the last is found
 		all = append(all, l.Addr().String())
 	}
 	return all, nil

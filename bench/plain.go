@@ -74,7 +74,7 @@ func (p *plain) reach(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("connect to a plain NATS server: %w", err)
 		}
-		defer nc.Close()
+		defer nc.Close() //nolint:gocritic // one for each server
 		for k := range p.clients {
 			if err := await(ctx, func() (bool, error) {
 				_, err := nc.RequestWithContext(ctx, echoSubject(k), nil)

@@ -48,7 +48,7 @@ func TestDoublingUnderASession(t *testing.T) {
 	queued(t, nc, "of the session/7", 1)
 	double(t, c.Daemons[1], 4)
 	double(t, c.Daemons[1], 8)
-	for end := time.Now().Add(2 * lease); time.Now().Before(end); time.Sleep(lease / 8) {
+	for end := time.Now().Add(2 * lease); time.Now().Before(end); <-time.After(lease / 8) {
 		for i, claim := range claims {
 			if state := claim.State(); state.String() == "lost" {
 				t.Fatalf("lock %d is lost", i)

@@ -135,7 +135,7 @@ func (c *cluster) views(what string, bad func([]shared.Node, shared.BucketView) 
 		if time.Now().After(deadline) {
 			c.t.Fatalf("not every bucket has %s after %s: %v %v %v", what, 3*patience, err, err2, views[max(worst, 0):])
 		}
-		time.Sleep(20 * time.Millisecond)
+		<-time.After(20 * time.Millisecond)
 	}
 }
 
