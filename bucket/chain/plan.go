@@ -104,7 +104,8 @@ func (r *Replica) caughtUp(m Member) bool {
 func (r *Replica) wishes() []View {
 	good, bad := r.judge()
 	for _, p := range r.lead.peers {
-		if r.view.Place(p.Member) < 0 && !p.leaving && len(good)+len(bad)+1 < MaxChain && r.caughtUp(p.Member) &&
+		if r.view.Place(p.Member) < 0 && !p.leaving && !slices.Contains(r.away, p.Member.Node) &&
+			len(good)+len(bad)+1 < MaxChain && r.caughtUp(p.Member) &&
 			!slices.ContainsFunc(r.view.Chain, func(m Member) bool { return m.Node == p.Member.Node }) {
 			good = append(good, p.Member)
 			break // one at a time: who joins behind it keeps its place

@@ -330,6 +330,10 @@ var commands = map[string]func(*script, *datadriven.TestData) error{
 		s.args()[0].r.Away(uint64(s.number("node", 0)), true)
 		return nil
 	},
+	"back": func(s *script, _ *datadriven.TestData) error {
+		s.args()[0].r.Away(uint64(s.number("node", 0)), false)
+		return nil
+	},
 	"join":  func(s *script, _ *datadriven.TestData) error { s.args()[0].r.Join(); return nil },
 	"leave": func(s *script, _ *datadriven.TestData) error { return s.args()[0].r.Leave() },
 	// damage from=1 to=2 times=1: a bit of the first change flips before the message is encoded
