@@ -155,7 +155,11 @@ func (s *shard) park(t *task, c *cell) {
 
 // unpark tries the parked requests again when something has changed, or their time is over.
 func (s *shard) unpark(c *cell) {
-	if len(c.parked) == 0 || s.now.Boot < c.until && s.orphaned(c) {
+	if len(c.parked) == 0 {
+		return
+	}
+	if s.now.Boot < c.until && s.orphaned(c) {
+		c.why = c.Turned() // perhaps another reason than before: until this one has gone nothing is to be done
 		return
 	}
 	again := c.parked

@@ -55,6 +55,10 @@ func TestParkedRequestsDoNotSpin(t *testing.T) {
 	if err := b.Chain().Install(chain.View{Epoch: 2, Chain: []chain.Member{self}, InSync: 1}); err != nil {
 		t.Fatal(err)
 	}
+	turn()
+	if due := turn(); len(c.parked) != 1 || due <= s.now.Boot { // it is the successor and must not act yet
+		t.Fatalf("%d requests stand here, to be touched in %d ns", len(c.parked), due-s.now.Boot)
+	}
 	b.Chain().Grant(chain.Lease{Until: 1e12})
 	turn() // it becomes the primary
 	turn()
