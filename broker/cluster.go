@@ -48,13 +48,15 @@ type picture struct {
 
 type nodeReport struct {
 	*control.Status
-	copies []*CopyStatus // by bucket; nil where there is none
+	copies  []*CopyStatus // by bucket; nil where there is none
+	partial bool          // only those that people should look at are among them
 }
 
 func (p *picture) add(s *control.Status) {
 	report := nodeReport{Status: s}
-	if len(s.Copies) > 0 && json.Unmarshal(s.Copies, &report.copies) != nil {
-		report.copies = nil // of another version: as if it had told nothing about them
+	var d description
+	if len(s.Copies) > 0 && json.Unmarshal(s.Copies, &d) == nil { // else of another version: as if it had told nothing about them
+		report.copies, report.partial = d.Copies, d.Partial
 	}
 	p.told[s.Number] = report
 }
@@ -153,7 +155,7 @@ func (p *picture) bucket(number uint32) subjects.ClusterBucket {
 	for i := range p.state.Nodes {
 		own := p.copy(p.state.Nodes[i].Number, number)
 		if own == nil || own.Role == chain.Outside.String() {
-			continue
+			continue // whether it should have one is asked below
 		}
 		one := compare(own, head)
 		one.Node = p.state.Nodes[i].Number
@@ -170,12 +172,27 @@ func (p *picture) bucket(number uint32) subjects.ClusterBucket {
 	case b.Problem != "":
 	case p.told[b.Primary].Status == nil:
 		b.Problem = "its primary does not answer"
+	case head == nil && !p.told[b.Primary].partial:
+		b.Problem = "its primary does not say that it has a copy"
 	case head != nil && !head.Acting:
 		b.Problem = "its primary may not act now"
+	case p.unheard(v, number) != 0:
+		b.Problem = fmt.Sprintf("node %d does not say that it has a copy", p.unheard(v, number))
 	case len(b.Chain) < p.wanted():
 		b.Problem = fmt.Sprintf("%d copies, and there should be %d", len(b.Chain), p.wanted())
 	}
 	return b
+}
+
+// unheard is the first node of the chain that answers and does not tell of its copy; 0 if there is none. One that does not
+// answer at all is shown among the nodes.
+func (p *picture) unheard(v *chain.View, number uint32) uint64 {
+	for _, m := range v.Chain {
+		if told := p.told[m.Node]; told.Status != nil && !told.partial && p.copy(m.Node, number) == nil {
+			return m.Node
+		}
+	}
+	return 0
 }
 
 // How a copy's history compares with the primary's.

@@ -59,13 +59,19 @@ func (d *Daemon) copies() []*CopyStatus {
 	return all
 }
 
-// describe gives the copies of this node as JSON: a list of CopyStatus, by bucket.
+// description is what a node tells the others of its copies.
+type description struct {
+	Partial bool          `json:"partial,omitempty"` // only of those that people should look at: of all it would be too long
+	Copies  []*CopyStatus `json:"copies"`            // by bucket
+}
+
+// describe gives the copies of this node as JSON, a description.
 func (d *Daemon) describe() json.RawMessage {
 	all := d.copies()
 	if all == nil {
 		return nil // a shard that does not get to it has other things to do
 	}
-	text := encodeCopies(all)
+	text := encodeDescription(description{Copies: all})
 	if len(text) <= maxDescription {
 		return text
 	}
@@ -74,7 +80,7 @@ func (d *Daemon) describe() json.RawMessage {
 			all[i] = nil
 		}
 	}
-	if text = encodeCopies(all); len(text) > maxDescription {
+	if text = encodeDescription(description{Partial: true, Copies: all}); len(text) > maxDescription {
 		return nil
 	}
 	return text
@@ -84,8 +90,8 @@ func (d *Daemon) describe() json.RawMessage {
 // copies that people should look at.
 const maxDescription = 768 << 10
 
-func encodeCopies(all []*CopyStatus) json.RawMessage {
-	text, err := json.Marshal(all)
+func encodeDescription(d description) json.RawMessage {
+	text, err := json.Marshal(d)
 	if err != nil {
 		return nil // numbers and texts always can be told
 	}
