@@ -140,5 +140,5 @@ func (d *Daemon) alert(a control.Alert) {
 	if tools := d.tools.Load(); tools != nil {
 		tools.Alert(a)
 	}
-	d.log.Error("ALERT", "node", a.Node, "bucket", a.Bucket, "text", a.Text)
+	d.log.Error("ALERT", "node", a.Node, "bucket", a.Bucket, "text", a.Text, "told", a.Time)
 }

@@ -77,7 +77,8 @@ func (d *Daemon) startServer(ctx context.Context) error {
 		cfg.Zones = nil
 		if d.settings.Data != "" {
 			if cfg.Zones, err = conf.SavedZones(d.settings.Data); err != nil {
-				return err
+				d.log.Warn("nobody is let in until the cluster tells the zones", "error", err)
+				cfg.Zones = nil
 			}
 		}
 		cfg.Cluster = &natsd.Cluster{

@@ -53,10 +53,11 @@ func (c *Control) onAlert(m *nats.Msg) {
 		c.log.Warn("an alert that cannot be read", "subject", m.Subject, "error", err)
 		return
 	}
-	c.log.Error("alert", "node", alert.Node, "bucket", alert.Bucket, "text", alert.Text, "time", alert.Time)
-	if c.cfg.Alert != nil {
+	if c.cfg.Alert != nil { // who logs and counts it
 		c.cfg.Alert(alert)
+		return
 	}
+	c.log.Error("alert", "node", alert.Node, "bucket", alert.Bucket, "text", alert.Text, "time", alert.Time)
 }
 
 // quarantine tells that a node's state has come apart from the leader's.

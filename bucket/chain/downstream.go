@@ -92,8 +92,11 @@ func (r *Replica) engage() {
 		l.stream(h.Anchor.Seq, false, r.now)
 	case h.Anchor.Seq <= verified || h.Anchor.Seq > r.head():
 		// Its history is another one. That something it knows to be confirmed is not in ours should be looked into: a recovery
-		// gave it up, or one of us is wrong.
-		r.alert(l.peer, h.Anchor.Seq, "confirmed change %v of %v is not in the history of %v", h.Anchor, l.peer, r.view.Primary())
+		// gave it up, or one of us is wrong. Where there is no change yet, there is nothing to give up: a copy begun anew of
+		// what doubling has made begins elsewhere.
+		if h.Anchor.Seq > 0 {
+			r.alert(l.peer, h.Anchor.Seq, "confirmed change %v of %v is not in the history of %v", h.Anchor, l.peer, r.view.Primary())
+		}
 		r.copyTo(l)
 	}
 	// Else it has more than we do, and all of it may be the primary's: wait until we have it too.
