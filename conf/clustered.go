@@ -21,10 +21,10 @@ const (
 const (
 	MinNodeLease  = 100 * time.Millisecond
 	MaxNodeLease  = 10 * time.Second
-	MaxPriority   = 15   // the lowest; such a node leads or is primary only if nothing else is left
-	MaxVoters     = 7    // an odd number up to this
-	MaxMinQuorum  = 1000 // daemons
-	MaxJoin       = 100  // addresses
+	MaxPriority   = 15  // the lowest; such a node leads or is primary only if nothing else is left
+	MaxVoters     = 9   // an odd number up to this
+	MaxMinQuorum  = 64  // daemons, as many as a cluster can have
+	MaxJoin       = 100 // addresses
 	maxTokenBytes = 16 << 10
 )
 
@@ -224,11 +224,11 @@ func (s *Settings) checkShared() error {
 		return &KeyError{Key: "acks", Problem: fmt.Sprintf("%q is unknown", s.Acks), Fix: "expected one of " + strings.Join(acks, ", ")}
 	}
 	if s.Voters < 1 || s.Voters > MaxVoters || s.Voters%2 == 0 {
-		return &KeyError{Key: "voters", Problem: fmt.Sprintf("%d is not 1, 3, 5 or 7", s.Voters),
+		return &KeyError{Key: "voters", Problem: fmt.Sprintf("%d is not 1, 3, 5, 7 or 9", s.Voters),
 			Fix: "5 suits most: it survives the loss of two"}
 	}
 	if s.MinQuorum < 1 || s.MinQuorum > MaxMinQuorum {
-		return &KeyError{Key: "min_quorum", Problem: fmt.Sprintf("%d is out of range", s.MinQuorum), Fix: "expected 1 to 1000"}
+		return &KeyError{Key: "min_quorum", Problem: fmt.Sprintf("%d is out of range", s.MinQuorum), Fix: "expected 1 to 64"}
 	}
 	return nil
 }

@@ -62,8 +62,8 @@ func TestWhatAClusteredDaemonMustNotBeTold(t *testing.T) {
 		{"node_lease: 99ms\n", "node_lease: 99ms is out of range"},
 		{"node_lease: 11s\n", "node_lease: 11s is out of range"},
 		{"acks: none\n", `acks: "none" is unknown: expected one of first, majority, all`},
-		{"voters: 4\n", "voters: 4 is not 1, 3, 5 or 7"},
-		{"voters: 9\n", "voters: 9 is not 1, 3, 5 or 7"},
+		{"voters: 4\n", "voters: 4 is not 1, 3, 5, 7 or 9"},
+		{"voters: 11\n", "voters: 11 is not 1, 3, 5, 7 or 9"},
 		{listen + "min_quorum: 0\n", "min_quorum: 0 is out of range"},
 	} {
 		_, err := load(t, nil, nil, c.file)

@@ -20,7 +20,7 @@ func (s *Settings) readFile(path string, sources map[string]string) error {
 	content, err := readBounded(path, maxFile)
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("read the configuration: %w: check the path, or make the file with oclocks-config zone add NAME", err)
+			return fmt.Errorf("read the configuration: %w: check the path; oclocks-startup init or join makes it for a node of a cluster, oclocks-config zone add NAME for a daemon alone", err)
 		}
 		return fmt.Errorf("read the configuration: %w", err)
 	}

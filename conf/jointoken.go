@@ -92,6 +92,9 @@ func ParseJoinToken(text string) (*JoinToken, error) {
 		return fmt.Errorf("%w (%s): copy all of it, in one line that begins with %s", ErrToken, why, tokenPrefix)
 	}
 	text = strings.TrimSpace(text)
+	if text == "" {
+		return nil, damaged("it is empty")
+	}
 	encoded, ok := strings.CutPrefix(text, tokenPrefix)
 	if !ok || len(text) > maxTokenBytes {
 		return nil, damaged("it does not look like one")

@@ -53,7 +53,7 @@ var settingFields = []field[Settings]{
 		func(s *Settings) *time.Duration { return &s.NodeLease }),
 	text("acks", "copies", "new cluster: who has a change before it is answered: first (secondary), majority or all",
 		func(s *Settings) *string { return &s.Acks }),
-	count("voters", "new cluster: how many daemons vote: 1, 3, 5 or 7", func(s *Settings) *int { return &s.Voters }),
+	count("voters", "new cluster: how many daemons vote: 1, 3, 5, 7 or 9", func(s *Settings) *int { return &s.Voters }),
 	text("log_level", "level", "debug, info, warn or error", func(s *Settings) *string { return &s.LogLevel }),
 	text("log_format", "format", "text or json", func(s *Settings) *string { return &s.LogFormat }),
 	{

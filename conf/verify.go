@@ -8,7 +8,9 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -37,9 +39,9 @@ func Verify(ctx context.Context, s *Settings, creds []string) []Finding {
 	for _, path := range creds {
 		findings = append(findings, checkCreds(s, auth, path))
 	}
-	findings = append(findings, checkListen(ctx, "listen", s.Listen, true))
+	findings = append(findings, checkListen(ctx, "listen", s.Listen, savedNode(s.Data)))
 	if s.HTTP != "off" {
-		findings = append(findings, checkListen(ctx, "http", s.HTTP, false))
+		findings = append(findings, checkHTTP(ctx, s.HTTP))
 	}
 	return append(findings, checkCluster(ctx, s)...)
 }
@@ -112,7 +114,7 @@ func checkCreds(s *Settings, auth *Auth, path string) Finding {
 	f := Finding{What: "credentials " + path, Fix: "make new ones with oclocks-config user add"}
 	content, err := readBounded(path, 1<<20)
 	if err != nil {
-		f.Detail, f.Fix = err.Error(), "check the path"
+		f.Detail, f.Fix = err.Error(), "correct the path"
 		return f
 	}
 	token, err := jwt.ParseDecoratedJWT(content)
@@ -174,9 +176,48 @@ func (a *Auth) owner(claims *jwt.UserClaims) (zone string, user User) {
 	return zone, user
 }
 
-// checkListen says whether an address is free, or who is there.
-func checkListen(ctx context.Context, key, addr string, speaksNATS bool) Finding {
-	f := Finding{What: key + " " + addr}
+// savedNode is who the node of a data directory is; "" if that is not known.
+func savedNode(data string) string {
+	if data == "" {
+		return ""
+	}
+	id, err := os.ReadFile(filepath.Join(data, "node-id"))
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(id))
+}
+
+// checkListen says whether the clients' address is free, or who is there. node is this one, "" if that is not known.
+func checkListen(ctx context.Context, key, addr, node string) Finding {
+	f, used := checkFree(ctx, key, addr)
+	if !used {
+		return f
+	}
+	switch server, err := natsServer(ctx, addr); {
+	case err != nil:
+	case node != "" && server == node:
+		f.OK, f.Fix, f.Detail = true, "", "in use by this node's daemon"
+	case node != "":
+		f.Detail = "in use by another NATS server, " + server
+	default:
+		f.OK, f.Fix, f.Detail = true, "", "in use by the NATS server "+server+", which is right if that is the daemon"
+	}
+	return f
+}
+
+// checkHTTP says whether the address for health and metrics is free.
+func checkHTTP(ctx context.Context, addr string) Finding {
+	f, used := checkFree(ctx, "http", addr)
+	if used {
+		f.OK, f.Fix, f.Detail = true, "", "in use, which is right if the daemon is running"
+	}
+	return f
+}
+
+// checkFree says whether an address is free; used says that it could be listened on, if nobody else did.
+func checkFree(ctx context.Context, key, addr string) (f Finding, used bool) {
+	f = Finding{What: key + " " + addr}
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", addr)
 	if err == nil {
@@ -184,22 +225,14 @@ func checkListen(ctx context.Context, key, addr string, speaksNATS bool) Finding
 		if err := l.Close(); err != nil {
 			f.OK, f.Detail = false, err.Error()
 		}
-		return f
+		return f, false
 	}
 	if !errors.Is(err, syscall.EADDRINUSE) {
 		f.Detail, f.Fix = err.Error(), "choose an address of this machine with --"+key
-		return f
+		return f, false
 	}
 	f.Detail, f.Fix = "in use", "stop what listens there, or choose another address with --"+key
-	if !speaksNATS {
-		f.OK, f.Fix = true, ""
-		f.Detail = "in use, which is right if the daemon is running"
-		return f
-	}
-	if server, err := natsServer(ctx, addr); err == nil {
-		f.OK, f.Fix, f.Detail = true, "", "in use by the NATS server "+server+", which is right if that is the daemon"
-	}
-	return f
+	return f, true
 }
 
 // natsServer reads the name of the NATS server that listens on an address.

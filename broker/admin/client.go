@@ -43,8 +43,7 @@ func Dial(data, url string) (*Client, error) {
 	if url == "" {
 		running, err := conf.ReadRunning(data)
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("%w: none runs with the data directory %s: start it, or name another node of its cluster with --url nats://HOST:PORT",
-				ErrNoDaemon, data)
+			return nil, fmt.Errorf("%w: none runs with the data directory %s: start it", ErrNoDaemon, data)
 		}
 		if err != nil {
 			return nil, err
@@ -70,8 +69,7 @@ func dialError(err error, data, url string) error {
 		return fmt.Errorf("%w at %s that has the keys of %s: it is of another cluster, or the clocks differ by more than some minutes (%w)",
 			ErrNoDaemon, url, data, err)
 	}
-	return fmt.Errorf("%w at %s (%w): is it running? Or name another node of its cluster with --url nats://HOST:PORT",
-		ErrNoDaemon, url, err)
+	return fmt.Errorf("%w at %s (%w): is it running?", ErrNoDaemon, url, err)
 }
 
 // whoami is for the log of the node: it proves nothing.

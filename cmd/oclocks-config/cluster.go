@@ -73,6 +73,9 @@ func dialIf(cmd *cobra.Command, s *conf.Settings) (client *admin.Client, in bool
 	if errors.Is(err, fs.ErrNotExist) {
 		err = fmt.Errorf("no keys in %s: is that the data directory of a node? (%w)", s.Data, err)
 	}
+	if errors.Is(err, admin.ErrNoDaemon) {
+		err = fmt.Errorf("%w. Another node of its cluster can be named with --url nats://HOST:PORT", err)
+	}
 	return client, true, err
 }
 

@@ -78,7 +78,7 @@ func (c *tool) file(name string) string {
 
 func TestZones(t *testing.T) {
 	c := newTool(t)
-	c.fails("zone list", "make the file with oclocks-config zone add NAME")
+	c.fails("zone list", "oclocks-config zone add NAME for a daemon alone")
 	if err := os.WriteFile("oclocks.yaml", []byte("# nothing yet\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +92,7 @@ func TestZones(t *testing.T) {
 	}
 	c.fails("zone add orders", "zone orders: exists already")
 	c.fails("zone add a.b", "expected 1 to 64")
-	c.fails("zone add a b", "accepts 1 arg")
+	c.fails("zone add a b", "accepts 1 arg", "oclocks-config zone add NAME")
 	c.fails("zone add more --open", "zone play is open too")
 	c.fails("zone add more --role admin", "not open")
 

@@ -69,7 +69,26 @@ nodes at once. For a daemon that runs alone it changes the files.`,
 		c.GroupID = groupCluster
 		cmd.AddCommand(c)
 	}
+	tellForm(cmd)
 	return cmd
+}
+
+// tellForm makes wrong arguments and flags of a command and those below it tell what is right.
+func tellForm(cmd *cobra.Command) {
+	if check := cmd.Args; check != nil {
+		cmd.Args = func(cmd *cobra.Command, args []string) error {
+			if err := check(cmd, args); err != nil {
+				return fmt.Errorf("%w; the form is: %s", err, cmd.UseLine())
+			}
+			return nil
+		}
+	}
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return fmt.Errorf("%w; for the flags see: %s --help", err, cmd.CommandPath())
+	})
+	for _, c := range cmd.Commands() {
+		tellForm(c)
+	}
 }
 
 // load is the configuration as the daemon would see it.

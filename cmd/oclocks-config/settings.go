@@ -63,7 +63,28 @@ func setShared(cmd *cobra.Command, client *admin.Client, key, value string) erro
 		return explain(err)
 	}
 	fmt.Fprintf(cmd.OutOrStdout(), "%s is %s on all nodes (change %d).\n", key, value, r.Change)
+	switch key {
+	case "min_quorum":
+		warnQuorum(cmd, client)
+	case "acks":
+		fmt.Fprintln(cmd.OutOrStdout(), "A node goes by it from its next start on.")
+	}
 	return nil
+}
+
+// warnQuorum warns if so many nodes are asked for that nothing is granted now. It is no error if that cannot be known.
+func warnQuorum(cmd *cobra.Command, client *admin.Client) {
+	state, err := client.State(cmd.Context())
+	if err != nil {
+		return
+	}
+	status, err := client.Status(cmd.Context())
+	if err != nil {
+		return
+	}
+	if f := quorumFinding(state, status); !f.OK {
+		fmt.Fprintf(cmd.ErrOrStderr(), "oclocks-config: now %s: %s\n", f.Detail, f.Fix)
+	}
 }
 
 func setLocal(cmd *cobra.Command, key, value string) error {

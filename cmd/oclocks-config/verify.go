@@ -107,7 +107,7 @@ func clusterFindings(cmd *cobra.Command, s *conf.Settings) (state *admin.State, 
 		return nil, nil
 	}
 	if err != nil {
-		ask.Detail, ask.Fix = err.Error(), "start the daemon, or look why it does not run"
+		ask.Detail, ask.Fix = err.Error(), "its log says why it does not run"
 		return nil, []conf.Finding{ask}
 	}
 	defer client.Close()
@@ -179,7 +179,7 @@ func bucketFinding(state *admin.State, views []shared.BucketView) conf.Finding {
 
 func quorumFinding(state *admin.State, status *admin.Status) conf.Finding {
 	need := state.Settings["min_quorum"]
-	f := conf.Finding{What: "quorum", OK: true, Detail: fmt.Sprintf("%d nodes answer, %s needed", len(status.Nodes), need)}
+	f := conf.Finding{What: "quorum", OK: true, Detail: fmt.Sprintf("%d nodes answer, min_quorum is %s", len(status.Nodes), need)}
 	least := 0
 	if _, err := fmt.Sscan(need, &least); err == nil && len(status.Nodes) < least {
 		f.OK, f.Fix = false, "no new lock is given until more nodes are up; or lower it with: oclocks-config set min_quorum N"

@@ -46,7 +46,12 @@ For more than a try give it a directory, so that a restart forgets no lock, and 
 Every flag is an environment variable and a key of the configuration file as well; a flag wins over the environment, and
 that over the file. SIGHUP reads zones, users and revocations again. SIGTERM and SIGINT stop in an orderly way: waiters
 are told, what is decided is answered and written, clients are sent away.`,
-		Args:          cobra.NoArgs,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return fmt.Errorf("%q is no flag, and there are no arguments: see oclocks-daemon --help", args[0])
+			}
+			return nil
+		},
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Version:       version(),
@@ -55,6 +60,9 @@ are told, what is decided is answered and written, clients are sent away.`,
 		},
 	}
 	conf.AddFlags(cmd.Flags())
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
+		return fmt.Errorf("%w; for the flags see: oclocks-daemon --help", err)
+	})
 	return cmd
 }
 

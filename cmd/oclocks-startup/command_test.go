@@ -161,7 +161,7 @@ func TestFromNothingToACluster(t *testing.T) {
 func TestWhatIsMissingIsSaidAtOnce(t *testing.T) {
 	t.Setenv(tokenEnv, "")
 	dir := t.TempDir()
-	fails(t, []string{"--data, --cluster-listen", "on a terminal"}, "init")
+	fails(t, []string{"--data and --cluster-listen: is missing", "on a terminal"}, "init")
 	fails(t, []string{"--token", "oclocks-startup token"}, "join")
 	fails(t, []string{"--data"}, "token")
 	used := freeAddress(t)

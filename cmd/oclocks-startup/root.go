@@ -38,6 +38,9 @@ All of it on this machine, to try it:
 		Version:       version(),
 	}
 	cmd.AddCommand(initCommand(), joinCommand(), tokenCommand(), localCommand())
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return fmt.Errorf("%w; for the flags see: %s --help", err, cmd.CommandPath())
+	})
 	return cmd
 }
 

@@ -159,7 +159,7 @@ func (a *App) Ping(ctx context.Context, node string, count int, every, wait time
 	for {
 		err := a.ping(ctx, node, count, every)
 		var i *interrupted
-		if err == nil || errors.As(err, &i) || errors.Is(err, client.ErrDenied) || time.Since(began)+retryPing > wait {
+		if err == nil || errors.As(err, &i) || time.Since(began)+retryPing > wait {
 			return err
 		}
 		select {

@@ -57,7 +57,7 @@ func gather(t *testing.T, source *fake, text string) *Frame {
 func TestLines(t *testing.T) {
 	f := gather(t, &fake{total: 4}, "1-2")
 	want := `cluster C  degraded  03:04:05
-one leads, 1 node up, 1 needed, 4 buckets, configuration 9
+one leads, 1 node up, min_quorum 1, 4 buckets, configuration 9
 
 NODE  NAME  STATUS  LEASE  PRIMARY OF  COPIES  LAG  CONFIGURATION  LOCATION  REMARKS
 1     one   up      520ms  3           4       5    9/012345       eu/fra    does not reach two, 3 without a second copy, leads
@@ -79,6 +79,17 @@ BUCKET  PRIMARY  EPOCH  COPIES  IN SYNC  CONFIRMED  LAG  HISTORY      REMARKS
 	all := gather(t, &fake{total: 4}, "").Lines(0, 0)
 	if last := all[len(all)-1]; last != "All 4 buckets are as they should be." {
 		t.Errorf("got %q", last)
+	}
+	for want, change := range map[string]func(f *Frame){
+		"Nobody leads: ": func(f *Frame) { f.Leader = 0 },
+		"Nothing new is granted: min_quorum asks for 3 ": func(f *Frame) { f.Quorum.Need = 3 },
+	} {
+		f := gather(t, &fake{total: 4}, "")
+		change(f)
+		all := f.Lines(0, 0)
+		if last := all[len(all)-1]; !strings.HasPrefix(last, want) {
+			t.Errorf("got %q", last)
+		}
 	}
 }
 

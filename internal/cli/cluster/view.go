@@ -21,13 +21,17 @@ func (f *Frame) Lines(width, height int) []string {
 	lines := []string{f.title(), f.summary(), ""}
 	lines = append(lines, columns(f.nodes())...)
 	lines = append(lines, "")
+	stands := f.stands()
+	if stands != "" {
+		lines = append(lines, stands)
+	}
 	switch {
 	case len(f.Buckets) > 0:
 		lines = append(lines, columns(f.buckets())...)
 		if f.More > 0 {
 			lines = append(lines, fmt.Sprintf("and %d more", f.More))
 		}
-	case !f.Asked:
+	case !f.Asked && stands == "":
 		lines = append(lines, fmt.Sprintf("All %d buckets are as they should be.", f.Total))
 	}
 	for i, line := range lines {
@@ -37,6 +41,17 @@ func (f *Frame) Lines(width, height int) []string {
 		lines = lines[:height]
 	}
 	return lines
+}
+
+// stands says why nothing is granted in the whole cluster; "" if that is not so.
+func (f *Frame) stands() string {
+	switch {
+	case f.Leader == 0:
+		return "Nobody leads: nothing is granted until more than half of the nodes that vote reach each other."
+	case f.Quorum.Have < f.Quorum.Need:
+		return fmt.Sprintf("Nothing new is granted: min_quorum asks for %d nodes. Start more, or: oclocks-config set min_quorum N", f.Quorum.Need)
+	}
+	return ""
 }
 
 func (f *Frame) title() string {
@@ -52,7 +67,7 @@ func (f *Frame) summary() string {
 	if f.Quorum.Have == 1 {
 		nodes = "node"
 	}
-	return fmt.Sprintf("%s, %d %s up, %d needed, %d buckets, configuration %d", leader, f.Quorum.Have, nodes, f.Quorum.Need, f.Total, f.Change)
+	return fmt.Sprintf("%s, %d %s up, min_quorum %d, %d buckets, configuration %d", leader, f.Quorum.Have, nodes, f.Quorum.Need, f.Total, f.Change)
 }
 
 // name is a node's name for people.
@@ -85,7 +100,7 @@ func (f *Frame) nodes() [][]string {
 	rows := [][]string{{"NODE", "NAME", "STATUS", "LEASE", "PRIMARY OF", "COPIES", "LAG", "CONFIGURATION", "LOCATION", "REMARKS"}}
 	for i := range f.Nodes {
 		n := &f.Nodes[i]
-		row := []string{strconv.FormatUint(n.Number, 10), output.Text(n.Name), output.Text(n.Status), "-", "-", "-", "-", "-",
+		row := []string{strconv.FormatUint(n.Number, 10), output.Text(n.Name), status(n), "-", "-", "-", "-", "-",
 			output.Text(n.Location), strings.Join(f.remarks(n), ", ")}
 		if n.Answered {
 			row[3], row[7] = lease(n), configuration(n)
@@ -94,6 +109,14 @@ func (f *Frame) nodes() [][]string {
 		rows = append(rows, row)
 	}
 	return rows
+}
+
+// status is how a node is. One that was stopping and has gone is stopped.
+func status(n *subjects.ClusterNode) string {
+	if n.Status == "stopping" && !n.Answered {
+		return "stopped"
+	}
+	return output.Text(n.Status)
 }
 
 func lease(n *subjects.ClusterNode) string {

@@ -54,7 +54,7 @@ func (n *Node) Fill(a *ask.Asker, first bool, given func(flag string) bool) erro
 		}
 	}
 	if len(missing) > 0 {
-		return fmt.Errorf("%s %w: give it, or run this on a terminal to be asked", strings.Join(missing, ", "), ErrMissing)
+		return fmt.Errorf("%s: %w: give it, or run this on a terminal to be asked", strings.Join(missing, " and "), ErrMissing)
 	}
 	if first && a.Able() && !given("user") && !n.Open {
 		if err := n.askUser(a); err != nil {

@@ -67,12 +67,12 @@ func (t *TokenRequest) Print(ctx context.Context, out, hints io.Writer) error {
 func known(ctx context.Context, data, url string) ([]string, error) {
 	client, err := admin.Dial(data, url)
 	if err != nil {
-		return nil, fmt.Errorf("ask where the nodes of the cluster are: %w. Or name an address with --at", err)
+		return nil, fmt.Errorf("ask where the nodes of the cluster are: %w. Or name the addresses for the new node with --at", err)
 	}
 	defer client.Close()
 	state, err := client.State(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("ask where the nodes of the cluster are: %w. Or name an address with --at", err)
+		return nil, fmt.Errorf("ask where the nodes of the cluster are: %w. Or name the addresses for the new node with --at", err)
 	}
 	return ClientURLs(state.Nodes), nil
 }
