@@ -64,7 +64,7 @@ func (p *process) openArbiter(found bool) error {
 	if err != nil {
 		return err
 	}
-	a.actor = p.actor(a.run, a.node.Next)
+	a.actor = p.actor("the arbiter", a.run, a.node.Next)
 	a.carryOut()
 	a.ring()
 	return nil

@@ -88,6 +88,10 @@ func (k *checker) applied(m *machine, change uint64, command []byte, before, aft
 	if !bytes.Contains(command, []byte(`"op":"views"`)) {
 		k.w.tell("change %d: %.200s", change, command)
 	}
+	for b := len(before.Views); b < len(after.Views) && len(before.Views) > 0; b++ {
+		k.lossy[uint32(b)] = k.lossy[uint32(b-len(before.Views))]
+		k.answers[uint32(b)] = answering{}
+	}
 	for b := range after.Views {
 		var old chain.View
 		if b < len(before.Views) {

@@ -48,7 +48,7 @@ type desk struct {
 func newDesk(p *process) *desk {
 	views := func(s *shared.State) []chain.View { return s.Views }
 	d := &desk{p: p, away: map[uint64]bool{}, farewells: map[string]uint64{}, feed: flow.NewFeed(feedLimit, views)}
-	d.actor = p.actor(d.run, func() int64 { return d.due })
+	d.actor = p.actor("the desk", d.run, func() int64 { return d.due })
 	d.due = never
 	return d
 }

@@ -62,15 +62,22 @@ func (a *agenda) pop() event {
 // actor is one goroutine of a process: it has turns, when it was rung for or when it wanted one.
 type actor struct {
 	p     *process
+	name  string
 	at    int64        // of its next turn
 	stall int64        // it gets no processor before
 	turn  func()       // one turn
 	next  func() int64 // by the machine's clock: when it wants a turn without being rung for
 	over  bool
+
+	second int64 // the one in which the turns are counted
+	turns  int
 }
 
-func (p *process) actor(turn func(), next func() int64) *actor {
-	return &actor{p: p, at: never, turn: turn, next: next}
+// maxTurns is how many turns one goroutine may need in a second.
+const maxTurns = 50_000
+
+func (p *process) actor(name string, turn func(), next func() int64) *actor {
+	return &actor{p: p, name: name, at: never, turn: turn, next: next}
 }
 
 // ring gives the actor a turn soon.
@@ -90,12 +97,18 @@ func (a *actor) wake(at int64) {
 			a.wake(until + a.p.m.lag())
 			return
 		}
+		if a.p.w.now > a.second+second {
+			a.second, a.turns = a.p.w.now, 0
+		}
+		if a.turns++; a.turns > maxTurns {
+			a.p.w.fail("%v: %s has had %d turns in a second: it goes round and round", a.p.m, a.name, a.turns)
+		}
 		a.turn()
 		if a.over || a.p.dead {
 			return
 		}
 		if next := a.next(); next != never {
-			a.wake(max(a.p.m.real(next), a.p.w.now+1))
+			a.wake(max(a.p.m.real(next), a.p.w.now+5*us)) // a turn takes some time
 		}
 	})
 }

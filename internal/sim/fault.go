@@ -1,5 +1,7 @@
 package sim
 
+import "github.com/opencluster/oclocks/conf/shared"
+
 // kinds are the faults that the driver causes, one at a time.
 var kinds = []kind{
 	{"process killed", func(w *world) bool {
@@ -130,7 +132,7 @@ func (w *world) trouble(until int64) {
 		return
 	}
 	k := w.mix.faults[w.draw(len(w.mix.faults))]
-	if k.do(w) {
+	if w.now >= w.quiet && k.do(w) {
 		w.fault(k.name)
 	}
 	w.after(w.between(ms, 2*w.mix.pause), func() { w.trouble(until) })
@@ -194,5 +196,18 @@ func (w *world) heal() {
 	}
 	for _, c := range w.clients {
 		c.paused = min(c.paused, w.now)
+	}
+	w.undrain()
+}
+
+// undrain gives every node its share again.
+func (w *world) undrain() {
+	if state := w.committed(); state != nil {
+		for i := range state.Nodes {
+			if n := &state.Nodes[i]; n.Drain {
+				no := false
+				w.command(shared.Command{Node: &shared.NodeEdit{Number: n.Number, Drain: &no}})
+			}
+		}
 	}
 }

@@ -1,6 +1,9 @@
 package sim
 
-import "math/rand/v2"
+import (
+	"math/rand/v2"
+	"slices"
+)
 
 // mix is what a run is made of: each seed draws its own, so that every kind of trouble is there often alone and often with few
 // others (swarm testing: Groce and others, ISSTA 2012).
@@ -69,7 +72,7 @@ func drawMix(r *rand.Rand) mix {
 	if r.IntN(8) == 0 {
 		m.damage = r.Float64() * 0.002
 	}
-	for _, k := range kinds {
+	for _, k := range append(slices.Clone(kinds), diskKinds()...) {
 		if r.IntN(5) < 2 {
 			m.faults = append(m.faults, k)
 		}

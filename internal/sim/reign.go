@@ -49,7 +49,7 @@ func (p *process) beginReign(e core.Leadership) {
 		firsts: map[uint64]int64{}, admitted: map[uint64]admission{}, proposing: true,
 	}
 	p.barred = map[uint64]bool{}
-	r.actor = p.actor(r.run, func() int64 { return r.due })
+	r.actor = p.actor("the reign", r.run, func() int64 { return r.due })
 	p.reign = r
 	p.w.stats.Reigns++
 	p.w.tell("%v leads in term %d", p.m, r.term)

@@ -96,7 +96,11 @@ func (s *shard) park(t *task, c *cell) {
 }
 
 func (s *shard) unpark(c *cell) {
-	if len(c.parked) == 0 || s.now.Boot < c.until && s.orphaned(c) {
+	if len(c.parked) == 0 {
+		return
+	}
+	if s.now.Boot < c.until && s.orphaned(c) {
+		c.why = c.Turned()
 		return
 	}
 	again := c.parked

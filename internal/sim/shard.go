@@ -60,7 +60,7 @@ func (p *process) openBuckets() error {
 	p.count = uint32(len(p.state.Views))
 	for range min(p.w.mix.shards, int(p.count)) {
 		s := &shard{p: p, absent: map[uint32]chain.View{}}
-		s.actor = p.actor(s.run, s.nextDue)
+		s.actor = p.actor("a shard", s.run, s.nextDue)
 		p.shards = append(p.shards, s)
 	}
 	for number := range p.count {

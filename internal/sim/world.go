@@ -24,7 +24,8 @@ type world struct {
 	clients  []*client
 	cuts     map[[2]int]bool // from, to
 	lastTo   map[[2]int]int64
-	healed   bool // nothing goes wrong any more
+	quiet    int64 // no fault before
+	healed   bool  // nothing goes wrong any more
 
 	check checker
 	stats Stats
