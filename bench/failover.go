@@ -103,10 +103,12 @@ func watch(ctx context.Context, path string, x *disaster) (w *watched, err error
 	}
 	defer d.stop()
 	w = &watched{label: d.label, samples: samples{}}
-	if w.load, err = startStrain(ctx, d); err != nil {
+	load, err := startStrain(ctx, d)
+	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, w.load.stop()) }()
+	defer func() { err = errors.Join(err, load.stop()) }()
+	w.load = load
 	for round := range roundsOr(failoverRounds) {
 		if err := w.round(ctx, d, x, round); err != nil {
 			return nil, fmt.Errorf("round %d: %w", round+1, err)
