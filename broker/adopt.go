@@ -13,6 +13,7 @@ import (
 // adopt takes over what has changed in the shared configuration. It is called in order, and does not wait: what takes
 // longer is done by the goroutine of follow.
 func (d *Daemon) adopt(old, now *shared.State) {
+	d.dropRemoved(old, now)
 	if old == nil || !slices.EqualFunc(old.Nodes, now.Nodes, sameNode) || old.Settings.Copies != now.Settings.Copies {
 		d.scores(now)
 	} else if now.Settings.Copies != 0 {
@@ -27,6 +28,24 @@ func (d *Daemon) adopt(old, now *shared.State) {
 	case d.turned <- struct{}{}:
 	default:
 	}
+}
+
+// dropRemoved tells the copies that nodes were removed from the cluster. They are away for ever, and a chain in which nothing
+// happens would not notice by itself.
+func (d *Daemon) dropRemoved(old, now *shared.State) {
+	if old == nil {
+		return
+	}
+	for i := range old.Nodes {
+		if number := old.Nodes[i].Number; removed(now, number) {
+			d.tell(func(s *shard) { s.all(func(c *cell) { c.Chain().Away(number, true) }) })
+		}
+	}
+}
+
+// removed says whether there was a node with this number and is none any more. Numbers are given once, in their order.
+func removed(state *shared.State, number uint64) bool {
+	return number <= state.Last && state.Node(number) == nil
 }
 
 // scoresMoved does what scores does for buckets that have another primary: who gave one away need not have a copy any more.

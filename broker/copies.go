@@ -156,4 +156,10 @@ func (s *shard) install(v shared.BucketView) {
 	if err := s.touch(c).Chain().Install(v.View); err != nil {
 		s.d.log.Error("a committed view cannot be installed", "bucket", v.Bucket, "error", err)
 	}
+	state := s.d.state.Load()
+	for _, m := range v.View.Chain { // whoever asked for the view did not know yet
+		if removed(state, m.Node) {
+			c.Chain().Away(m.Node, true)
+		}
+	}
 }
