@@ -9,14 +9,6 @@ import (
 	"github.com/opencluster/oclocks/subjects"
 )
 
-const (
-	// parkTime is how long a request may stand at a bucket that nobody can answer for, which a fail-over explains.
-	parkTime = 3 * time.Second
-
-	// parkMost is how many requests may stand at one bucket; one more is refused.
-	parkMost = 16 << 10
-)
-
 // cell is one bucket on this node, as its shard sees it.
 type cell struct {
 	*replicated.Bucket
@@ -137,56 +129,6 @@ func (s *shard) misplaced(t *task, c *cell) {
 	if !s.d.shardOf(right).queue.put(t) {
 		s.refuse(t, overloaded())
 	}
-}
-
-// park keeps a request until the bucket can be asked.
-func (s *shard) park(t *task, c *cell) {
-	now := s.now.Boot
-	if t.parkedUntil == 0 {
-		t.parkedUntil = now + int64(parkTime)
-	}
-	if t.parkedUntil <= now || len(c.parked) >= parkMost {
-		s.refuse(t, noPrimary())
-		return
-	}
-	c.parked = append(c.parked, t)
-	c.until, c.why = c.parked[0].parkedUntil, c.Turned()
-}
-
-// unpark tries the parked requests again when something has changed, or their time is over.
-func (s *shard) unpark(c *cell) {
-	if len(c.parked) == 0 {
-		return
-	}
-	if s.now.Boot < c.until && s.orphaned(c) {
-		c.why = c.Turned() // perhaps another reason than before: until this one has gone nothing is to be done
-		return
-	}
-	again := c.parked
-	c.parked, c.until = nil, 0
-	for _, t := range again {
-		s.request(t, c)
-	}
-}
-
-// orphaned says whether nobody can be asked about a bucket, as far as this node knows.
-func (s *shard) orphaned(c *cell) bool {
-	switch c.Turned() {
-	case replicated.Later:
-		return true
-	case replicated.Elsewhere:
-		view := c.Chain().View()
-		return s.d.peers.gone(view.Primary().Node)
-	}
-	return false
-}
-
-// dismiss refuses the parked requests: the node stops.
-func (s *shard) dismiss(c *cell) {
-	for _, t := range c.parked {
-		s.refuse(t, noPrimary())
-	}
-	c.parked, c.until = nil, 0
 }
 
 // due is when the cell wants to be touched without an input.

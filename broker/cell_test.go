@@ -1,6 +1,8 @@
 package broker
 
 import (
+	"log/slog"
+	"slices"
 	"testing"
 
 	"github.com/opencluster/oclocks/bucket"
@@ -10,14 +12,13 @@ import (
 	"github.com/opencluster/oclocks/subjects"
 )
 
-// What stands at a bucket whose primary is gone costs nothing until its successor is known or its time is over.
-func TestParkedRequestsDoNotSpin(t *testing.T) {
-	d := &Daemon{shards: make([]*shard, 1)}
+// scene is a shard with one bucket, of which this node has the copy that follows the primary's. The primary, node 2, is gone.
+func scene(t *testing.T) (*shard, *cell, *zone) {
+	d := &Daemon{shards: make([]*shard, 1), log: slog.New(slog.DiscardHandler)}
+	d.metrics = newMetrics(d)
 	s := newShard(d, 0)
-	defer s.timer.Close()
+	t.Cleanup(s.timer.Close)
 	d.shards[0] = s
-	z := &zone{d: d, name: "z"}
-	z.configure(conf.Zone{Name: "z"})
 	self, primary := chain.Member{Node: 1, Inc: 1}, chain.Member{Node: 2, Inc: 1}
 	b, err := replicated.New(replicated.Config{
 		Table: bucket.Config{Buckets: 1}, Chain: chain.Config{Self: self, Limits: chain.Limits{Resend: 1e15, Drop: 1e15}},
@@ -31,9 +32,37 @@ func TestParkedRequestsDoNotSpin(t *testing.T) {
 	}
 	d.peers.set(2, true)
 	s.now.Boot = 1e9
+	return s, c, sceneZone(s, "z")
+}
+
+func sceneZone(s *shard, name string) *zone {
+	z := &zone{d: s.d, name: name}
+	z.configure(conf.Zone{Name: name})
+	s.queue.put(newTask(taskOne, z)) // it has asked something before
+	s.queue.take(nil, 1)
+	return z
+}
+
+// ask brings a request of a zone to the bucket.
+func ask(s *shard, c *cell, z *zone, size int) *task {
 	request := newTask(taskOne, z)
-	request.req, request.hops = subjects.Request{Op: subjects.OpQuery, Name: "n"}, 1
+	request.req, request.hops, request.size = subjects.Request{Op: subjects.OpQuery, Name: "n"}, 1, size
 	s.request(request, s.touch(c))
+	return request
+}
+
+// succeed makes this node the bucket's primary, without a lease.
+func succeed(t *testing.T, c *cell) {
+	c.Chain().Seal(1)
+	if err := c.Chain().Install(chain.View{Epoch: 2, Chain: []chain.Member{c.Chain().Self()}, InSync: 1}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What stands at a bucket whose primary is gone costs nothing until its successor is known or its time is over.
+func TestParkedRequestsDoNotSpin(t *testing.T) {
+	s, c, z := scene(t)
+	ask(s, c, z, 0)
 	turn := func() int64 {
 		s.out.Reset()
 		s.unpark(c)
@@ -51,18 +80,83 @@ func TestParkedRequestsDoNotSpin(t *testing.T) {
 			t.Fatal("the request is not there any more")
 		}
 	}
-	b.Chain().Seal(1) // and nobody asks a copy that must not answer
-	if err := b.Chain().Install(chain.View{Epoch: 2, Chain: []chain.Member{self}, InSync: 1}); err != nil {
-		t.Fatal(err)
-	}
+	succeed(t, c) // and nobody asks a copy that must not answer
 	turn()
 	if due := turn(); len(c.parked) != 1 || due <= s.now.Boot { // it is the successor and must not act yet
 		t.Fatalf("%d requests stand here, to be touched in %d ns", len(c.parked), due-s.now.Boot)
 	}
-	b.Chain().Grant(chain.Lease{Until: 1e12})
+	c.Chain().Grant(chain.Lease{Until: 1e12})
 	turn() // it becomes the primary
 	turn()
-	if len(c.parked) != 0 || len(s.finished) != 1 || !c.Table().Primary() {
+	for _, again := range s.queue.take(nil, 2) {
+		s.request(again, c)
+	}
+	if len(c.parked) != 0 || len(s.finished) != 1 || !c.Table().Primary() || len(s.parked) != 0 {
 		t.Fatalf("%d requests stand here, %d are through, primary: %v", len(c.parked), len(s.finished), c.Table().Primary())
+	}
+}
+
+// Rule 7 of what must never happen: what one zone has standing at a bucket neither gets another zone's request refused nor
+// makes it wait when the bucket has a primary again.
+func TestParkingIsFairBetweenZones(t *testing.T) {
+	s, c, flood := scene(t)
+	calm, heavy := sceneZone(s, "calm"), sceneZone(s, "heavy")
+	var first, second *task
+	for range parkMost {
+		ask(s, c, flood, 0)
+	}
+	second = ask(s, c, calm, 0)
+	first = ask(s, c, heavy, parkMostBytes)
+	if len(s.finished) != 0 || len(c.parked) != parkMost+2 {
+		t.Fatalf("%d requests were refused below the limit, %d stand here", len(s.finished), len(c.parked))
+	}
+	for _, z := range []*zone{flood, heavy} {
+		if one := ask(s, c, z, 1); len(s.finished) != 1 || s.finished[0] != one {
+			t.Fatalf("a zone has more than its room: %s", z.name)
+		}
+		s.finished = s.finished[:0]
+	}
+	succeed(t, c)
+	c.Chain().Grant(chain.Lease{Until: 1e12})
+	for range 2 {
+		s.unpark(c)
+		c.Round(s.now, &s.out)
+	}
+	batch := s.queue.take(nil, 3)
+	if len(c.parked) != 0 || len(s.parked) != 0 || !slices.Contains(batch, first) || !slices.Contains(batch, second) {
+		t.Errorf("two requests wait behind %d of another zone", parkMost)
+	}
+}
+
+// Time is over for each by itself, and what a zone had that is gone is nobody's any more.
+func TestParkedRequestsEnd(t *testing.T) {
+	s, c, z := scene(t)
+	gone := sceneZone(s, "gone")
+	early := ask(s, c, z, 5)
+	s.now.Boot += int64(parkTime) / 2
+	late := ask(s, c, z, 7)
+	s.now.Boot += int64(parkTime) / 2
+	s.unpark(c)
+	if len(s.finished) != 1 || s.finished[0] != early || len(c.parked) != 1 || c.until != late.parkedUntil {
+		t.Fatalf("%d are through, %d stand here until %d", len(s.finished), len(c.parked), c.until)
+	}
+	if load := s.parked[z]; load != (parkedLoad{1, 7}) {
+		t.Errorf("the zone has %+v", load)
+	}
+	of := ask(s, c, gone, 0)
+	s.queue.drop(gone)
+	s.d.peers.set(2, false) // its primary is back
+	s.unpark(c)
+	if len(s.finished) != 2 || s.finished[1] != of || len(s.parked) != 0 || s.queue.lanes[gone] != nil {
+		t.Errorf("%d are through, the zones have %v", len(s.finished), s.parked)
+	}
+	if batch := s.queue.take(nil, 2); len(batch) != 1 || batch[0] != late {
+		t.Errorf("%d requests were given back", len(batch))
+	}
+	s.d.peers.set(2, true)
+	ask(s, c, z, 0)
+	s.dismiss(c)
+	if ask(s, c, z, 0); len(c.parked) != 0 || len(s.parked) != 0 || len(s.finished) != 4 {
+		t.Errorf("%d requests stand where the node stops", len(c.parked))
 	}
 }

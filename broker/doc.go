@@ -8,13 +8,21 @@
 // rest for the shards. Each shard owns a share of the buckets: it alone touches their tables, takes requests from its
 // queue in batches, fairly between the zones, and goes through three phases with each batch:
 //
-//  1. step: feed every request, and every timer that is due, to its table; collect changes and effects;
-//  2. commit: hand all changes of the batch to the journal with one write;
-//  3. perform: carry out the effects, that is, publish.
+//  1. step: feed every request, every message of the chain and every timer that is due to its bucket; each bucket that had
+//     an input says in one round what is to be done;
+//  2. commit: hand all records of the batch to the journal with one write;
+//  3. perform: carry out the rest: messages to the other copies first, then the effects that are confirmed, that is, publish.
 //
-// Nothing that a table says leaves the daemon before phase 2 is through. When the journal fails, nothing leaves at all
-// and the daemon stops: what it could not write it may not promise. The chain to the secondaries (the next step of the
-// product) takes its place in phase 2.
+// Nothing that a bucket says leaves the daemon before phase 2 is through. When the journal fails, nothing leaves at all
+// and the daemon stops: what it could not write it may not promise. An effect whose change the secondaries have to confirm
+// comes out of the round in which they have (package bucket/replicated). A request for a bucket that nobody can answer for,
+// because its primary is being replaced, stands at it for a while (park.go).
+//
+// What the copies have for another node goes out at the end of a batch, many messages in one frame; what comes from other
+// nodes is taken by the connection's reader and queued for the shards (links.go). The control plane (package control) runs on
+// goroutines of its own and tells the shards of views and leases with tasks that go before all requests (copies.go). The
+// rest, each on a goroutine of its own: adopting a new state of the shared configuration (adopt.go), serving the tools,
+// writing snapshots when the journal has grown and watching it (tables.go), telling clients of events (events.go).
 //
 // # Several nodes
 //
@@ -25,7 +33,7 @@
 //
 // # Reading order
 //
-// daemon.go (life cycle), zone.go and pump.go (edge), session.go (tokens), queue.go and shard.go (the three phases),
-// perform.go (effects), gather.go and collect.go (operations over many buckets), local.go, servers.go and health.go
+// daemon.go (life cycle), zone.go and pump.go (edge), session.go (tokens), queue.go, shard.go, cell.go and park.go (the three
+// phases), perform.go (effects), links.go and copies.go (the other nodes, the control plane), gather.go and collect.go (operations over many buckets), local.go, servers.go and health.go
 // (operations without a table), then the rest.
 package broker

@@ -56,6 +56,25 @@ func (q *queue) put(t *task) bool {
 	return true
 }
 
+// giveBack puts tasks that were taken before in front of everything that their zones have, in their order and whatever the
+// limits say. It returns those whose zones have gone meanwhile.
+func (q *queue) giveBack(tasks []*task) (gone []*task) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for i := len(tasks) - 1; i >= 0; i-- {
+		l := q.lanes[tasks[i].zone]
+		if l == nil {
+			gone = append(gone, tasks[i])
+			continue
+		}
+		l.pushFront(tasks[i])
+		if l.size == 1 {
+			q.turns = append(q.turns, l)
+		}
+	}
+	return gone
+}
+
 // kick wakes the shard even if nothing was queued.
 func (q *queue) kick() {
 	select {
@@ -80,8 +99,8 @@ func (q *queue) takeOwn(dst []*task, limit int) []*task {
 	return dst
 }
 
-// take appends up to limit tasks to dst, the daemon's own first, then one from each zone in turn. A list is the last of its batch, since it looks at
-// so much: other zones have their turn before the next one.
+// take appends up to limit tasks to dst, the daemon's own first, then one from each zone in turn. A list is the last of its
+// batch, since it looks at so much: other zones have their turn before the next one.
 func (q *queue) take(dst []*task, limit int) []*task {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -133,16 +152,30 @@ func (q *queue) empty() bool {
 }
 
 func (l *lane) push(t *task) {
-	if l.size == len(l.ring) {
-		grown := make([]*task, max(16, 2*len(l.ring)))
-		for i := range l.size {
-			grown[i] = l.ring[(l.head+i)%len(l.ring)]
-		}
-		l.ring, l.head = grown, 0
-	}
+	l.grow()
 	l.ring[(l.head+l.size)%len(l.ring)] = t
 	l.size++
 	l.bytes += t.size
+}
+
+func (l *lane) pushFront(t *task) {
+	l.grow()
+	l.head = (l.head + len(l.ring) - 1) % len(l.ring)
+	l.ring[l.head] = t
+	l.size++
+	l.bytes += t.size
+}
+
+// grow makes room for one more.
+func (l *lane) grow() {
+	if l.size < len(l.ring) {
+		return
+	}
+	grown := make([]*task, max(16, 2*len(l.ring)))
+	for i := range l.size {
+		grown[i] = l.ring[(l.head+i)%len(l.ring)]
+	}
+	l.ring, l.head = grown, 0
 }
 
 func (l *lane) pop() *task {

@@ -25,6 +25,17 @@ func TestQueueIsFairBetweenZonesAndFIFOWithin(t *testing.T) {
 				}
 				waiting[z] = append(waiting[z], task)
 			},
+			"give back": func(t *rapid.T) {
+				tasks := slices.DeleteFunc(q.take(nil, rapid.IntRange(1, 5).Draw(t, "some")), func(one *task) bool {
+					if one.zone == nil {
+						waiting[nil] = waiting[nil][1:]
+					}
+					return one.zone == nil
+				})
+				if gone := q.giveBack(tasks); len(gone) != 0 {
+					t.Fatal("their zones are there")
+				}
+			},
 			"take": func(t *rapid.T) {
 				limit := rapid.IntRange(1, 5).Draw(t, "limit")
 				total := 0

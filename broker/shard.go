@@ -32,6 +32,9 @@ type shard struct {
 	closed closedConns
 	done   chan struct{}
 
+	parked    map[*zone]parkedLoad // at all cells
+	dismissed bool                 // nothing is parked any more: the node stops
+
 	zones  map[string]bucket.ZoneSettings // of all cells' tables
 	absent map[uint32]chain.View          // views of buckets that have not begun here
 	grant  chain.Lease                    // of the node
@@ -49,7 +52,7 @@ type shard struct {
 
 func newShard(d *Daemon, index int) *shard {
 	return &shard{
-		d: d, index: index, queue: newQueue(), timer: boottime.NewTimer(), sealer: newReceipts(d.secret),
+		d: d, index: index, queue: newQueue(), timer: boottime.NewTimer(), sealer: newReceipts(d.secret), parked: make(map[*zone]parkedLoad),
 		zones: make(map[string]bucket.ZoneSettings), absent: make(map[uint32]chain.View), done: make(chan struct{}),
 	}
 }
