@@ -17,13 +17,15 @@ func TestRemovedNodeLeavesIdleChains(t *testing.T) {
 	one := &shared.State{Last: 2, Nodes: two.Nodes[:1], Settings: two.Settings, Change: 1}
 	self, other := chain.Member{Node: 1, Inc: 1 << 32}, chain.Member{Node: 2, Inc: 1 << 32}
 	view := chain.View{Epoch: 1, Chain: []chain.Member{self, other}, InSync: 1}
-	for name, order := range map[string]func(c copies){
-		"after the view": func(c copies) {
+	for name, order := range map[string]func(c copies, work func()){
+		"after the view": func(c copies, work func()) {
 			c.Install([]shared.BucketView{{View: view}})
+			work()
 			c.Applied(1, one)
 		},
-		"before the view": func(c copies) {
+		"before the view": func(c copies, work func()) {
 			c.Applied(1, one)
+			work()
 			c.Install([]shared.BucketView{{View: view}})
 		},
 	} {
@@ -40,10 +42,13 @@ func TestRemovedNodeLeavesIdleChains(t *testing.T) {
 			}
 			s.add(b)
 			s.now.Boot = 1e9
-			order(copies{d})
-			for _, task := range s.queue.take(nil, 100) {
-				s.step(task)
+			work := func() {
+				for _, task := range s.queue.take(nil, 100) {
+					s.step(task)
+				}
 			}
+			order(copies{d}, work)
+			work()
 			b.Chain().Grant(chain.Lease{Until: 1e12})
 			for range 4 { // it takes over, then it thinks about a better view
 				b.Round(s.now, &s.out)
