@@ -78,11 +78,11 @@ func owns(t *testing.T, c *cluster, i int) *owner {
 	have := make(map[uint32]bool)
 	for k := 0; len(have) < int(info.Buckets); k++ {
 		name := fmt.Sprint("test", k)
-		if b := subjects.BucketOf(name, info.Buckets); have[b] {
+		b := subjects.BucketOf(name, info.Buckets)
+		if have[b] {
 			continue
-		} else {
-			have[b] = true
 		}
+		have[b] = true
 		claim, err := conn.Mutex(name).Lock(ctx)
 		if err != nil {
 			t.Fatalf("lock %s: %v", name, err)

@@ -41,11 +41,6 @@ type outcome struct {
 
 var errUnknown = errors.New("the outcome is not known")
 
-type leadership struct {
-	Leading        bool
-	Term, TakeFrom uint64
-}
-
 // openArbiter is arbiter.Start.
 func (p *process) openArbiter(found bool) error {
 	a := &arb{p: p, fsm: shared.New(), calls: map[uint64]func(outcome){}}

@@ -33,11 +33,10 @@ type answering struct {
 
 // lockHistory is what is known of a name.
 type lockHistory struct {
-	name   string
-	high   uint64 // the highest token that anybody was told
-	holds  map[uint64]*held
-	order  []*held // by the time at which they were told
-	latest *held
+	name  string
+	high  uint64 // the highest token that anybody was told
+	holds map[uint64]*held
+	order []*held // by the time at which they were told
 }
 
 // held is a hold as its client sees it.

@@ -89,7 +89,7 @@ func (c *client) wish() {
 	req.TTL = time.Duration(w.between(800*ms, int64(maxLease)))
 	switch req.Name[0] {
 	case 'm':
-		req.Mode = subjects.Mode([...]subjects.Mode{subjects.Exclusive, subjects.Shared, subjects.Shared}[w.draw(3)])
+		req.Mode = [...]subjects.Mode{subjects.Exclusive, subjects.Shared, subjects.Shared}[w.draw(3)]
 	case 's':
 		req.Mode, req.Slots, req.Take = subjects.Semaphore, 3, uint32(1+w.draw(2))
 	}
@@ -221,7 +221,7 @@ func (c *client) again(a *ask) {
 		if a.req.Wait > 0 {
 			d = 1500 * ms
 		}
-		d = d + c.w.between(0, d)
+		d += c.w.between(0, d)
 		a.due = c.w.now + d
 		c.w.plan(a.due, func() {
 			if a.due <= c.w.now {

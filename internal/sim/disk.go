@@ -20,7 +20,6 @@ type disk struct {
 	journal []replicated.Record
 	synced  int  // records that survive the machine
 	unclean bool // the journal may lack what was answered
-	lost    bool // a test took what was there: for the story
 }
 
 func newDisk(w *world) disk { return disk{raft: w.rnd.Uint64()>>1 | 1} }

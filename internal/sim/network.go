@@ -45,12 +45,13 @@ func (w *world) transit(from, to *machine) int64 {
 	}
 	link := [2]int{from.index, to.index}
 	at := w.now + d
-	if !w.mix.reorder || w.healed {
+	switch {
+	case !w.mix.reorder || w.healed:
 		at = max(at, w.lastTo[link])
 		w.lastTo[link] = at
-	} else if at < w.lastTo[link] {
+	case at < w.lastTo[link]:
 		w.fault("message overtakes")
-	} else {
+	default:
 		w.lastTo[link] = at
 	}
 	return at - w.now

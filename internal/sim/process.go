@@ -27,12 +27,10 @@ type process struct {
 	asks     *flow.Asks
 	asking   bool // a command of the asks is on its way
 	reign    *reign
-	lead     leadership
 	reports  map[uint32]chain.Report
 	barred   map[uint64]bool
 	seen     seen
 	leaving  bool
-	leftFor  bool // it has said farewell
 
 	// package broker
 	number, life uint64

@@ -1,0 +1,108 @@
+package sim
+
+import (
+	"slices"
+
+	"github.com/opencluster/oclocks/arbiter/plan"
+	"github.com/opencluster/oclocks/bucket/chain"
+	"github.com/opencluster/oclocks/conf/shared"
+)
+
+func (p *process) tellShards(do func(s *shard)) {
+	for _, s := range p.shards {
+		s.put(func() { do(s) })
+	}
+}
+
+func (p *process) tellCell(number uint32, do func(s *shard, c *cell)) {
+	s := p.shardOf(number)
+	s.put(func() {
+		if c := s.cell(number); c != nil {
+			do(s, s.touch(c))
+		}
+	})
+}
+
+// What follows is broker/copies.go and adopt.go.
+
+func (p *process) install(views []shared.BucketView) {
+	p.tellShards(func(s *shard) {
+		for _, v := range views {
+			if p.shardOf(v.Bucket) == s {
+				s.install(v)
+			}
+		}
+	})
+}
+
+func (p *process) tellApplied(change uint64, state *shared.State) {
+	old := p.state
+	p.state = state
+	grown := p.count < uint32(len(state.Views))
+	p.count = uint32(len(state.Views))
+	p.tellShards(func(s *shard) {
+		s.change = change
+		for _, c := range s.cells {
+			if grown {
+				s.touch(c)
+			}
+			c.Chain().Applied(change)
+			c.due = min(c.due, s.dueOf(c))
+		}
+	})
+	if old == nil || !slices.EqualFunc(old.Nodes, state.Nodes, sameNode) || old.Settings.Copies != state.Settings.Copies {
+		p.scores(state)
+	}
+}
+
+func sameNode(a, b shared.Node) bool {
+	return a.Number == b.Number && a.Location == b.Location && a.Drain == b.Drain && a.Priority == b.Priority && a.Life == b.Life
+}
+
+func (p *process) scores(state *shared.State) {
+	p.tellShards(func(s *shard) {
+		for _, c := range s.cells {
+			s.score(c, state)
+		}
+	})
+}
+
+func (p *process) tellGrant(lease chain.Lease, live int) {
+	p.live = live
+	p.tellShards(func(s *shard) {
+		s.lease = lease
+		for _, c := range s.cells {
+			c.Chain().Grant(lease)
+			c.due = min(c.due, s.dueOf(c))
+		}
+	})
+}
+
+func (p *process) tellSeal(orders []plan.SealOrder) {
+	for _, o := range orders {
+		p.tellCell(o.Bucket, func(_ *shard, c *cell) { c.Chain().Seal(o.Epoch) })
+	}
+}
+
+func (p *process) tellHandOver(orders []plan.HandOverOrder) {
+	for _, o := range orders {
+		p.tellCell(o.Bucket, func(_ *shard, c *cell) {
+			if c.Chain().View().Epoch == o.Epoch && c.Chain().HandOver(o.To) == nil {
+				p.w.fault("hand-over")
+			}
+		})
+	}
+}
+
+func (p *process) tellAway(node uint64, away bool) {
+	p.gone[node] = away
+	p.tellShards(func(s *shard) {
+		for _, c := range s.cells {
+			s.touch(c).Chain().Away(node, away)
+		}
+	})
+}
+
+func (p *process) tellRefused(number uint32, view chain.View) {
+	p.tellCell(number, func(_ *shard, c *cell) { c.Refused(&view) })
+}
