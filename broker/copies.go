@@ -10,9 +10,12 @@ import (
 
 // copies is how the control plane reaches this node's buckets: each call becomes a task of the shards, in the order of the
 // calls.
-type copies struct{ d *Daemon }
+type copies struct {
+	d     *Daemon
+	views []shared.BucketView // installed with the Applied that comes next
+}
 
-var _ control.Copies = copies{}
+var _ control.Copies = (*copies)(nil)
 
 // tell has every shard carry something out between two batches.
 func (d *Daemon) tell(do func(s *shard)) {
@@ -30,22 +33,22 @@ func (d *Daemon) tellCell(number uint32, do func(s *shard, c *cell)) {
 	}})
 }
 
-func (c copies) Install(views []shared.BucketView) {
-	d := c.d
+// Install keeps views for the Applied that has them: a bucket that has got its new view must not tell a client the map of
+// before.
+func (c *copies) Install(views []shared.BucketView) { c.views = append(c.views, views...) }
+
+// Applied takes over a state: first what requests are answered with, then the views, then the change.
+func (c *copies) Applied(change uint64, state *shared.State) {
+	d, views := c.d, c.views
+	c.views = nil
+	old := d.state.Swap(state)
+	grown := d.count.Swap(int64(len(state.Views))) < int64(len(state.Views))
 	d.tell(func(s *shard) {
 		for _, v := range views {
 			if d.shardOf(v.Bucket) == s {
 				s.install(v)
 			}
 		}
-	})
-}
-
-func (c copies) Applied(change uint64, state *shared.State) {
-	d := c.d
-	old := d.state.Swap(state)
-	grown := d.count.Swap(int64(len(state.Views))) < int64(len(state.Views))
-	d.tell(func(s *shard) {
 		s.change = change
 		if grown {
 			s.all(func(*cell) {}) // the primaries split their tables in this batch
@@ -58,7 +61,7 @@ func (c copies) Applied(change uint64, state *shared.State) {
 	d.adopt(old, state)
 }
 
-func (c copies) Grant(lease chain.Lease, live int) {
+func (c *copies) Grant(lease chain.Lease, live int) {
 	if c.d.live.Swap(int64(live)) != int64(live) {
 		c.d.events.notice()
 	}
@@ -75,13 +78,13 @@ func (c copies) Grant(lease chain.Lease, live int) {
 	}
 }
 
-func (c copies) Seal(orders []plan.SealOrder) {
+func (c *copies) Seal(orders []plan.SealOrder) {
 	for _, order := range orders {
 		c.d.tellCell(order.Bucket, func(_ *shard, c *cell) { c.Chain().Seal(order.Epoch) })
 	}
 }
 
-func (c copies) HandOver(orders []plan.HandOverOrder) {
+func (c *copies) HandOver(orders []plan.HandOverOrder) {
 	d := c.d
 	for _, order := range orders {
 		d.tellCell(order.Bucket, func(_ *shard, c *cell) {
@@ -95,7 +98,7 @@ func (c copies) HandOver(orders []plan.HandOverOrder) {
 	}
 }
 
-func (c copies) Away(node uint64, away bool) {
+func (c *copies) Away(node uint64, away bool) {
 	c.d.peers.set(node, away)
 	if !away {
 		c.d.stopping.put(node, false)
@@ -104,7 +107,7 @@ func (c copies) Away(node uint64, away bool) {
 	c.d.tell(func(s *shard) { s.all(func(c *cell) { c.Chain().Away(node, away) }) })
 }
 
-func (c copies) Refused(number uint32, view chain.View) {
+func (c *copies) Refused(number uint32, view chain.View) {
 	c.d.tellCell(number, func(_ *shard, c *cell) { c.Refused(&view) })
 }
 

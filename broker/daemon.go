@@ -211,7 +211,7 @@ func (d *Daemon) serve(ctx context.Context, state *shared.State) error {
 		go s.run()
 	}
 	d.scores(state)
-	d.control.Serve(copies{d})
+	d.control.Serve(&copies{d: d})
 	if d.system, err = d.watchSystem(); err != nil {
 		return err
 	}

@@ -17,16 +17,17 @@ func TestRemovedNodeLeavesIdleChains(t *testing.T) {
 	one := &shared.State{Last: 2, Nodes: two.Nodes[:1], Settings: two.Settings, Change: 1}
 	self, other := chain.Member{Node: 1, Inc: 1 << 32}, chain.Member{Node: 2, Inc: 1 << 32}
 	view := chain.View{Epoch: 1, Chain: []chain.Member{self, other}, InSync: 1}
-	for name, order := range map[string]func(c copies, work func()){
-		"after the view": func(c copies, work func()) {
+	for name, order := range map[string]func(c *copies, work func()){
+		"after the view": func(c *copies, work func()) {
 			c.Install([]shared.BucketView{{View: view}})
 			work()
 			c.Applied(1, one)
 		},
-		"before the view": func(c copies, work func()) {
+		"before the view": func(c *copies, work func()) {
 			c.Applied(1, one)
 			work()
 			c.Install([]shared.BucketView{{View: view}})
+			c.Applied(2, one)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -47,7 +48,7 @@ func TestRemovedNodeLeavesIdleChains(t *testing.T) {
 					s.step(task)
 				}
 			}
-			order(copies{d}, work)
+			order(&copies{d: d}, work)
 			work()
 			b.Chain().Grant(chain.Lease{Until: 1e12})
 			for range 4 { // it takes over, then it thinks about a better view
