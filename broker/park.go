@@ -49,9 +49,7 @@ func (s *shard) unpark(c *cell) {
 		for _, t := range c.parked {
 			s.unload(t)
 		}
-		for _, t := range s.queue.giveBack(c.parked) {
-			s.finished = append(s.finished, t) // its zone has gone: nobody waits for an answer
-		}
+		s.finished = append(s.finished, s.queue.giveBack(c.parked)...) // their zone has gone: nobody waits for an answer
 		c.parked, c.until = nil, 0
 		return
 	}
