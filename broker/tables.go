@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/opencluster/oclocks/bucket"
@@ -75,6 +76,9 @@ func (d *Daemon) replay(replay *journal.Replay) (map[uint32]replicated.Start, er
 	}
 	starts := make(map[uint32]replicated.Start, len(replays))
 	for number, r := range replays { // order: each is by itself
+		if err := r.Err(); err != nil {
+			return nil, fmt.Errorf("the journal's copy of bucket %d cannot be used: %w", number, err)
+		}
 		starts[number] = r.Start()
 	}
 	return starts, nil
@@ -99,9 +103,7 @@ func (d *Daemon) openBuckets(past past, state *shared.State) error {
 		if !ok {
 			continue
 		}
-		if half := start.Half.Table; half != nil && past.has(half.Bucket()) {
-			start.Half = replicated.Half{}
-		}
+		start.Halves = slices.DeleteFunc(start.Halves, func(h replicated.Half) bool { return past.has(h.Table.Bucket()) })
 		if old := start.Chain.State.Self; old.Node != d.number || old.Inc>>32 != d.life {
 			// What is there was another member's: of an earlier life, or of another node whose directory this was.
 			start.Chain.State.Self = self

@@ -195,6 +195,14 @@ func (r *Replica) stop(seq uint64, format string, args ...any) {
 	}
 }
 
+// Unusable tells that this copy's table does not take what the chain has given it: change seq, or the state up to it. The
+// copy counts for nothing any more, raises an alert, and begins anew once a view without it is committed; until then its table
+// takes nothing. A primary seals itself.
+func (r *Replica) Unusable(seq uint64, why string) {
+	r.dirty = true
+	r.stop(seq, "%s", why)
+}
+
 // upward sends what is owed to the copy before this one.
 func (r *Replica) upward() {
 	u := &r.up

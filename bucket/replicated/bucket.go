@@ -41,7 +41,7 @@ type Bucket struct {
 	asked  chain.View // of the control plane, the last time
 	limit  int64      // of the recovery, as the table knows it; 0: there is none
 
-	half     Half   // given away by a change that is not confirmed yet
+	halves   []Half // given away by changes that are not confirmed yet, or that nobody was told of yet, in their order
 	level    uint32 // of how many buckets there are, all that this one was split into have begun
 	known    uint32 // how many there are, told by Grow to a copy that has nothing
 	giving   int    // halves that were given out and are not known to be in the journal
@@ -52,6 +52,7 @@ type Bucket struct {
 	recent  recent
 	urgency urgency
 	out     bucket.Output
+	spoiled bool // the table does not take what the chain gives; the copy is stopped and begins anew
 	err     error
 }
 
@@ -67,9 +68,9 @@ func New(cfg Config, start Start) (*Bucket, error) {
 		b.table = bucket.New(cfg.Table)
 	}
 	b.settle()
-	b.half, b.level = start.Half, b.table.Buckets()
-	if b.half.Table != nil {
-		b.level = b.half.Table.Buckets() / 2
+	b.halves, b.level = slices.Clone(start.Halves), b.table.Buckets()
+	if len(b.halves) > 0 {
+		b.level = b.halves[0].Table.Buckets() / 2
 	}
 	b.unstored, b.stored = start.Unstored, start.Stored
 	return b, nil
@@ -92,7 +93,8 @@ func (b *Bucket) Table() *bucket.Table { return b.table }
 // Applied, Grant, Seal, HandOver, Score, Away, Join and Leave.
 func (b *Bucket) Chain() *chain.Replica { return b.chain }
 
-// Err tells why the bucket must not be used any more: its table has broken, or does not take what the chain confirmed.
+// Err tells why the bucket must not be used any more: what its own table has decided does not fit its history. That a copy's
+// table does not take what comes from the others is no such error: see doc.go.
 func (b *Bucket) Err() error { return b.err }
 
 // SetZone tells the table what a zone has switched on.
@@ -209,6 +211,12 @@ func (b *Bucket) Tick(now bucket.Now) {
 	for n := 0; n < tickLimit && b.table.Next() <= now.Boot && b.Turned() == Taken; n++ {
 		b.step(now, &bucket.Input{Kind: bucket.Tick}, nil)
 	}
+}
+
+// spoil stops a copy whose table does not take change seq, or the state up to it.
+func (b *Bucket) spoil(seq uint64, err error) {
+	b.spoiled = true
+	b.chain.Unusable(seq, err.Error())
 }
 
 func (b *Bucket) fail(err error) {

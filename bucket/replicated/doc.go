@@ -13,6 +13,8 @@
 //     between the confirmation and the publishing. After a promotion they are given again, identical, with those of
 //     changes that nobody knew to be confirmed. Replies are at least once; a client acts on one.
 //   - A new primary's term is higher than any that may have been used: the argument is at [Bucket.term].
+//   - A copy whose table does not take a confirmed change, or the state that a neighbour sent, is stopped and alerted: it counts
+//     for nothing, is dropped from the chain and begins anew. The other buckets of its node go on.
 //   - What has to be in the journal comes out as records before everything that may be seen outside.
 //
 // # What a caller must do

@@ -9,7 +9,7 @@ import (
 // Half is what a split of the table gave to another bucket: number Seq of the chain is the change that did.
 type Half struct {
 	Seq   uint64
-	Table *bucket.Table // nil: there is none
+	Table *bucket.Table
 }
 
 // Fork is a bucket that begins here: with what it has from the bucket that was split or, if Start is the zero Start, with
@@ -22,7 +22,7 @@ type Fork struct {
 // split remembers what the table has just given away, until the change is confirmed.
 func (b *Bucket) split(seq uint64, other *bucket.Table) {
 	if other != nil {
-		b.half = Half{Seq: seq, Table: other}
+		b.halves = append(b.halves, Half{Seq: seq, Table: other})
 	}
 }
 
@@ -30,22 +30,23 @@ func (b *Bucket) split(seq uint64, other *bucket.Table) {
 // confirmed. One whose table came from a neighbour after the split has nothing for the others.
 func (b *Bucket) fork(out *Output) {
 	now := max(b.table.Buckets(), b.known)
-	if b.half.Table != nil {
-		if b.half.Seq > b.sure {
+	for len(b.halves) > 0 { // who has been away may find several
+		half := b.halves[0]
+		if half.Seq > b.sure {
 			return
 		}
-		number := b.half.Table.Bucket()
+		number := half.Table.Bucket()
 		f := Fork{Bucket: number}
-		start, err := b.chain.Fork(number, b.half.Seq)
+		start, err := b.chain.Fork(number, half.Seq)
 		if err == nil {
-			f.Start = Start{Chain: start, Table: b.half.Table, Unstored: true}
+			f.Start = Start{Chain: start, Table: half.Table, Unstored: true}
 			b.giving++
 		}
 		out.Forks = append(out.Forks, f)
-		b.level = max(b.level, b.half.Table.Buckets())
-		b.half = Half{}
+		b.level = max(b.level, half.Table.Buckets())
+		b.halves = b.halves[1:]
 	}
-	for ; b.level < now && b.half.Table == nil; b.level *= 2 {
+	for ; b.level < now; b.level *= 2 {
 		out.Forks = append(out.Forks, Fork{Bucket: b.Number() + b.level})
 	}
 }
@@ -75,7 +76,7 @@ func (b *Bucket) begin(out *Output) {
 // nothing is split: the other bucket's chain would not know that something may be missing.
 func (b *Bucket) Grow(now bucket.Now, buckets uint32) bool {
 	has := b.table.Buckets()
-	if max(has, b.known) >= buckets || b.half.Table != nil {
+	if max(has, b.known) >= buckets || len(b.halves) > 0 {
 		return false
 	}
 	if b.table.Born() == 0 {

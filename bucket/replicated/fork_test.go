@@ -87,7 +87,7 @@ func TestImageWaitsForTheHalf(t *testing.T) {
 		}
 	}
 	replay := restarted(t, w.config(h), h.records)
-	if replay.half.Table == nil || replay.half.Table.Describe() != fork.Start.Table.Describe() {
+	if len(replay.halves) != 1 || replay.halves[0].Table.Describe() != fork.Start.Table.Describe() {
 		t.Fatal("after a restart the half is gone")
 	}
 	h.b.Begun()
@@ -95,7 +95,7 @@ func TestImageWaitsForTheHalf(t *testing.T) {
 	if len(h.out.Marks) != 1 || h.out.Marks[0].Lost || len(h.records) != 1 || h.b.Turned() != Taken {
 		t.Fatalf("marks %v, %d records, turned %d", h.out.Marks, len(h.records), h.b.Turned())
 	}
-	if replay = restarted(t, w.config(h), h.records); replay.half.Table != nil || replay.Table().Buckets() != 16 {
+	if replay = restarted(t, w.config(h), h.records); len(replay.halves) != 0 || replay.Table().Buckets() != 16 {
 		t.Fatal("what has begun begins again")
 	}
 }
@@ -161,5 +161,51 @@ func TestACopyThatHasNothingIsSplitAtOnce(t *testing.T) {
 	w.round(member)
 	if len(member.out.Forks) != 0 {
 		t.Fatalf("%+v", member.out.Forks)
+	}
+}
+
+// A copy that was away while the number of buckets was doubled twice finds both changes at once. It begins both buckets with what
+// it gave them, whether it hears of the changes from a neighbour or finds them in its journal.
+func TestTwoSplitsAtOnce(t *testing.T) {
+	w, h := alone(t)
+	split(t, w, h)
+	h.b.Begun()
+	if !h.b.Grow(w.clock(), 32) {
+		t.Fatal("the bucket is not split again")
+	}
+	w.round(h)
+	if len(h.out.Forks) != 1 || h.out.Forks[0].Bucket != 19 {
+		t.Fatalf("%+v", h.out.Forks)
+	}
+	both := func(name string, b *Bucket) {
+		t.Helper()
+		var out Output
+		b.Tick(w.clock())
+		b.Round(w.clock(), &out)
+		if len(out.Forks) != 2 || out.Forks[0].Bucket != 11 || out.Forks[1].Bucket != 19 ||
+			out.Forks[0].Start.Table == nil || out.Forks[1].Start.Table == nil {
+			t.Fatalf("%s: %+v", name, out.Forks)
+		}
+	}
+	both("a restart", restarted(t, w.config(h), h.records))
+	for n := len(h.records) - 1; n > 0; n-- { // the end of the history is there, and not known to be confirmed
+		cfg := w.config(h)
+		b := restarted(t, cfg, h.records[:n])
+		if len(b.halves) != 1 {
+			continue
+		}
+		if err := b.Chain().Install(chain.View{Epoch: 2, Chain: w.view.Chain, InSync: 1}); err != nil {
+			t.Fatal(err)
+		}
+		b.Chain().Applied(w.change)
+		b.Chain().Grant(chain.Lease{Until: w.now + nodeLease, Under: w.change})
+		var out Output
+		for range 4 {
+			b.Tick(w.clock())
+			b.Round(w.clock(), &out)
+		}
+		if len(out.Forks) == 0 || out.Forks[0].Bucket != 11 || out.Forks[0].Start.Table == nil {
+			t.Fatalf("after %d of %d records: %+v", n, len(h.records), out.Forks)
+		}
 	}
 }

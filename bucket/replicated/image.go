@@ -24,7 +24,7 @@ func (b *Bucket) takeImage(now int64, out *Output) {
 		return
 	}
 	status := b.chain.Status()
-	ready := status.Delivered <= status.Confirmed && b.half.Table == nil && b.giving == 0
+	ready := status.Delivered <= status.Confirmed && len(b.halves) == 0 && b.giving == 0 && !b.spoiled
 	if !ready && now < b.image.until {
 		b.image.holding = b.acting
 		return

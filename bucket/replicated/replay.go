@@ -14,9 +14,9 @@ type Start struct {
 	Table  *bucket.Table // has the changes up to Chain.Delivered; nil: a new one
 	Number uint64        // of the last record
 
-	Half     Half // of a split that happened, if the other bucket may not have begun
-	Unstored bool // the journal has nothing of all this: the first Round gives it as a record
-	Stored   any  // the mark that comes back with that record; nil: none
+	Halves   []Half // of splits that happened, in their order, if the other buckets may not have begun
+	Unstored bool   // the journal has nothing of all this: the first Round gives it as a record
+	Stored   any    // the mark that comes back with that record; nil: none
 }
 
 // keepReplayed is how many confirmed changes a replay leaves in memory for a neighbour that was away for a moment.
@@ -24,16 +24,18 @@ const keepReplayed = 1024
 
 // Replay makes the Start of one bucket of the records that the journal has of it, in their order.
 type Replay struct {
-	cfg   bucket.Config
-	state chain.State
-	table *bucket.Table
-	base  chain.Point // before the first of changes
-	list  []chain.Change
-	sure  uint64 // known to be confirmed
-	done  uint64 // in the table
-	count uint64
-	half  Half
-	out   bucket.Output
+	cfg    bucket.Config
+	state  chain.State
+	table  *bucket.Table
+	base   chain.Point // before the first of changes
+	list   []chain.Change
+	sure   uint64 // known to be confirmed
+	done   uint64 // in the table
+	count  uint64
+	halves []Half
+	out    bucket.Output
+
+	spoiled error // why the table does not have what the records say
 }
 
 // NewReplay begins the replay of a bucket.
@@ -45,10 +47,14 @@ func NewReplay(cfg bucket.Config) *Replay {
 
 func (r *Replay) clear() {
 	r.table, r.base = bucket.New(r.cfg), chain.Origin(r.cfg.Bucket)
-	r.list, r.sure, r.done, r.half = nil, 0, 0, Half{}
+	r.list, r.sure, r.done, r.halves, r.spoiled = nil, 0, 0, nil, nil
 }
 
-// Add takes the next record. The payload is not kept. Errors wrap ErrRecord or are those of the table.
+// Err tells why the table is not what the records say, nil if it is: it does not take a change, or a state. A copy that found
+// that out and began anew has records of that too, and then there is no error.
+func (r *Replay) Err() error { return r.spoiled }
+
+// Add takes the next record. The payload is not kept. Errors wrap ErrRecord.
 func (r *Replay) Add(number uint64, whole bool, payload []byte) error {
 	if len(payload) == 0 || whole != (recordKind(payload[0]) == recordWhole) {
 		return fmt.Errorf("%w: number %d", ErrRecord, number)
@@ -103,18 +109,19 @@ func (r *Replay) change(in *reader) error {
 // confirm brings the table to what is known to be confirmed and forgets what nobody will ask for.
 func (r *Replay) confirm(sure uint64) error {
 	r.sure = max(r.sure, min(sure, r.last().Seq))
-	for r.done < r.sure {
+	for r.done < r.sure && r.spoiled == nil {
 		c := &r.list[r.done-r.base.Seq]
 		r.out.Effects = r.out.Effects[:0]
 		if err := r.table.Apply(c.Data, &r.out); err != nil {
-			return fmt.Errorf("apply change %d of bucket %d: %w", c.Seq, r.cfg.Bucket, err)
+			r.spoiled = fmt.Errorf("apply change %d of bucket %d: %w", c.Seq, r.cfg.Bucket, err)
+			break
 		}
 		r.done++
 		if r.out.Other != nil {
-			r.half = Half{Seq: r.done, Table: r.out.Other}
+			r.halves = append(r.halves, Half{Seq: r.done, Table: r.out.Other})
 		}
 		if r.out.Seq != r.done {
-			return fmt.Errorf("%w: change %d is the table's %d", ErrRecord, r.done, r.out.Seq)
+			r.spoiled = fmt.Errorf("%w: change %d is the table's %d", ErrRecord, r.done, r.out.Seq)
 		}
 	}
 	if r.done-r.base.Seq > 2*keepReplayed {
@@ -139,11 +146,11 @@ func (r *Replay) whole(in *reader) error {
 	r.sure, r.done = r.base.Seq, r.base.Seq
 	if len(image) > 0 {
 		if err := r.table.Restore(image); err != nil {
-			return fmt.Errorf("restore bucket %d: %w", r.cfg.Bucket, err)
+			r.spoiled = fmt.Errorf("restore bucket %d: %w", r.cfg.Bucket, err)
 		}
 	}
-	if r.table.Seq() != r.base.Seq {
-		return fmt.Errorf("%w: the snapshot of change %d is of the table's %d", ErrRecord, r.base.Seq, r.table.Seq())
+	if r.spoiled == nil && r.table.Seq() != r.base.Seq {
+		r.spoiled = fmt.Errorf("%w: the snapshot of change %d is of the table's %d", ErrRecord, r.base.Seq, r.table.Seq())
 	}
 	for range n {
 		part := reader{buf: in.bytes()}
@@ -157,10 +164,10 @@ func (r *Replay) whole(in *reader) error {
 	return r.confirm(sure)
 }
 
-// Start is what the records amount to.
+// Start is what the records amount to, if Err says nothing.
 func (r *Replay) Start() Start {
 	return Start{
 		Chain: chain.Start{State: r.state, Base: r.base, Changes: r.list, Confirmed: r.sure, Delivered: r.done},
-		Table: r.table, Number: r.count, Half: r.half,
+		Table: r.table, Number: r.count, Halves: r.halves,
 	}
 }

@@ -24,14 +24,14 @@ func (b *Bucket) Round(now bucket.Now, out *Output) {
 	b.separate(r.Messages, out)
 	b.deliver(now, &r, out)
 	b.sure = r.Confirmed
-	if r.Promoted != 0 {
+	if r.Promoted != 0 && !b.spoiled {
 		b.promote(now, &r)
 	}
 	b.recovery(now, &r)
 	if (r.Acting || r.Parting) && b.acting {
 		b.waiting.release(b.Number(), r.Confirmed, out)
 	}
-	if r.NeedSnapshot {
+	if r.NeedSnapshot && !b.spoiled {
 		b.give()
 	}
 	b.fork(out)
@@ -89,12 +89,12 @@ func (b *Bucket) whole(buf []byte, base chain.Point, sure uint64, image []byte, 
 // renew gives the bucket a new table: an empty one, or the state that a neighbour sent.
 func (b *Bucket) renew(image *chain.Snapshot) {
 	b.table, b.recent, b.acting = bucket.New(b.cfg.Table), recent{}, false
-	b.half = Half{}
+	b.halves, b.spoiled = nil, false
 	if image != nil {
 		if err := b.table.Restore(image.Data); err != nil {
-			b.fail(fmt.Errorf("take over the state of change %v: %w", image.Point, err))
+			b.spoil(image.Point.Seq, fmt.Errorf("take over the state of change %v: %w", image.Point, err))
 		} else if b.table.Seq() != image.Point.Seq {
-			b.fail(fmt.Errorf("the state of change %v is the table's %d", image.Point, b.table.Seq()))
+			b.spoil(image.Point.Seq, fmt.Errorf("the state of change %v is the table's %d", image.Point, b.table.Seq()))
 		}
 	}
 	b.waiting.touched = append(b.waiting.touched, "")
@@ -105,14 +105,17 @@ func (b *Bucket) renew(image *chain.Snapshot) {
 func (b *Bucket) deliver(now bucket.Now, r *chain.Output, out *Output) {
 	b.recent.forget(now.Boot)
 	for i := range r.Deliver {
+		if b.spoiled {
+			return
+		}
 		c := &r.Deliver[i]
 		b.out.Effects = b.out.Effects[:0]
 		if err := b.table.Apply(c.Data, &b.out); err != nil {
-			b.fail(fmt.Errorf("apply change %d of epoch %d: %w", c.Seq, c.Epoch, err))
+			b.spoil(c.Seq, fmt.Errorf("apply change %d of epoch %d: %w", c.Seq, c.Epoch, err))
 			return
 		}
 		if b.out.Seq != c.Seq {
-			b.fail(fmt.Errorf("change %d of the chain is the table's %d", c.Seq, b.out.Seq))
+			b.spoil(c.Seq, fmt.Errorf("change %d of the chain is the table's %d", c.Seq, b.out.Seq))
 			return
 		}
 		b.split(c.Seq, b.out.Other)

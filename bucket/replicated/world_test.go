@@ -33,7 +33,9 @@ type world struct {
 	order  []string
 	tokens map[string]uint64 // by lock: the last one that anybody was told
 	used   map[uint64]bool
-	lost   int    // marks
+	lost   int  // marks
+	spoils bool // the test has a table not take something
+	alerts int
 	owed   uint64 // epoch for which somebody was sealed
 }
 
@@ -89,6 +91,9 @@ func (w *world) start(h *host) {
 		if err := replay.Add(r.Number, r.Whole, r.Payload); err != nil {
 			w.t.Fatalf("node %d: record %d: %v", h.id, r.Number, err)
 		}
+	}
+	if err := replay.Err(); err != nil {
+		w.t.Fatalf("node %d: %v", h.id, err)
 	}
 	start := replay.Start()
 	if len(h.records) == 0 {
@@ -152,6 +157,9 @@ func (w *world) round(h *host) {
 	if err := h.b.Err(); err != nil {
 		w.t.Fatalf("node %d: %v", h.id, err)
 	}
+	if h.b.spoiled && !w.spoils {
+		w.t.Fatalf("node %d: %s", h.id, h.b.Chain().Status().Stopped)
+	}
 	h.write(h.out.Records)
 	for _, m := range slices.Concat(h.out.Messages, h.out.Later) {
 		text := m.Encode(nil)
@@ -169,6 +177,7 @@ func (w *world) round(h *host) {
 			w.lost++
 		}
 	}
+	w.alerts += len(h.out.Alerts)
 	for _, turn := range h.out.Turns {
 		h.turn = turn.Primary
 	}
