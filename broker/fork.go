@@ -3,6 +3,7 @@ package broker
 import (
 	"math"
 	"math/bits"
+	"slices"
 
 	"github.com/opencluster/oclocks/bucket/chain"
 	"github.com/opencluster/oclocks/bucket/replicated"
@@ -69,10 +70,10 @@ func (d *Daemon) begins(past past, number uint32) (start replicated.Start, self 
 		return start, self, true
 	}
 	parent, known := past.starts[parentOf(number)]
-	switch half := parent.Half.Table; {
+	switch {
 	case !known:
 		_, _, ok = d.begins(past, parentOf(number)) // which may be still to come itself
-	case half != nil && half.Bucket() == number:
+	case slices.ContainsFunc(parent.Halves, func(h replicated.Half) bool { return h.Table.Bucket() == number }):
 	default:
 		ok = parent.Table.Born() == 0 || parent.Table.Buckets() > number // else it is to be split
 	}

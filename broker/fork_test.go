@@ -27,7 +27,7 @@ func splitTable(t *testing.T, of uint32) (kept, half *bucket.Table) {
 func TestBegins(t *testing.T) {
 	whole := func(table *bucket.Table) replicated.Start { return replicated.Start{Table: table, Number: 1} }
 	pending := func(table, half *bucket.Table) replicated.Start {
-		return replicated.Start{Table: table, Number: 1, Half: replicated.Half{Seq: 2, Table: half}}
+		return replicated.Start{Table: table, Number: 1, Halves: []replicated.Half{{Seq: 2, Table: half}}}
 	}
 	unsplit := bucket.New(bucket.Config{Bucket: 1, Buckets: 2})
 	var out bucket.Output
