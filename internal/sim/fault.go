@@ -198,6 +198,7 @@ func (w *world) heal() {
 		c.paused = min(c.paused, w.now)
 	}
 	w.undrain()
+	w.after(3*second, w.dismiss)
 }
 
 // undrain gives every node its share again.
@@ -210,4 +211,18 @@ func (w *world) undrain() {
 			}
 		}
 	}
+}
+
+// dismiss is an operator who ends the processes of nodes that were removed and do not know it, since they were cut off then.
+func (w *world) dismiss() {
+	state := w.committed()
+	for _, m := range w.machines {
+		if state != nil && m.p != nil && m.p.number != 0 && state.Node(m.p.number) == nil {
+			w.stats.Zombies++
+			m.p.die("it was removed, and has not heard of it")
+			m.leaveCluster()
+			m.restart(ms)
+		}
+	}
+	w.after(5*second, w.dismiss)
 }

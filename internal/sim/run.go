@@ -15,7 +15,7 @@ import (
 // Stats counts what has happened in a run.
 type Stats struct {
 	Seeds, Events, Messages, Batches, Requests, Asks, Answers, Changes, Views int
-	Recoveries, Reigns, OldDisks, Duplicates, Dropped, Alerts                 int
+	Recoveries, Reigns, OldDisks, Duplicates, Dropped, Alerts, Zombies        int
 	Grants, Time                                                              int64 // Time: simulated nanoseconds
 	Faults                                                                    map[string]int
 }
@@ -37,6 +37,7 @@ func (s *Stats) Add(o *Stats) {
 	s.Duplicates += o.Duplicates
 	s.Dropped += o.Dropped
 	s.Alerts += o.Alerts
+	s.Zombies += o.Zombies
 	s.Grants += o.Grants
 	s.Time += o.Time
 	if s.Faults == nil {

@@ -45,6 +45,9 @@ func (m *machine) readJournal() (past, error) {
 	}
 	starts := map[uint32]replicated.Start{}
 	for _, number := range slices.Sorted(maps.Keys(replays)) {
+		if err := replays[number].Err(); err != nil {
+			return past{}, fmt.Errorf("bucket %d: %w", number, err)
+		}
 		starts[number] = replays[number].Start()
 	}
 	return past{starts: starts, whole: !m.disk.unclean && len(starts) > 0}, nil
@@ -68,11 +71,10 @@ func (p *process) openBuckets() error {
 		if !ok {
 			continue
 		}
-		if half := start.Half.Table; half != nil {
-			if _, has := p.past.starts[half.Bucket()]; has {
-				start.Half = replicated.Half{}
-			}
-		}
+		start.Halves = slices.DeleteFunc(start.Halves, func(h replicated.Half) bool {
+			_, has := p.past.starts[h.Table.Bucket()]
+			return has
+		})
 		if old := start.Chain.State.Self; old.Node != p.number || old.Inc>>32 != p.life {
 			start.Chain.State.Self = self
 		}
@@ -106,10 +108,10 @@ func (p *process) beginsWith(number uint32) (start replicated.Start, self chain.
 		return start, self, true
 	}
 	parent, known := p.past.starts[parentOf(number)]
-	switch half := parent.Half.Table; {
+	switch {
 	case !known:
 		_, _, ok = p.beginsWith(parentOf(number))
-	case half != nil && half.Bucket() == number:
+	case slices.ContainsFunc(parent.Halves, func(h replicated.Half) bool { return h.Table.Bucket() == number }):
 	default:
 		ok = parent.Table.Born() == 0 || parent.Table.Buckets() > number
 	}
@@ -371,6 +373,11 @@ func (s *shard) install(v shared.BucketView) {
 	}
 	if err := s.touch(c).Chain().Install(v.View); err != nil {
 		s.p.w.fail("%v: bucket %d: install %v: %v", s.p.m, v.Bucket, v.View, err)
+	}
+	for _, m := range v.View.Chain {
+		if removed(s.p.state, m.Node) {
+			c.Chain().Away(m.Node, true)
+		}
 	}
 }
 

@@ -50,9 +50,18 @@ func (p *process) tellApplied(change uint64, state *shared.State) {
 			c.due = min(c.due, s.dueOf(c))
 		}
 	})
-	if old == nil || !slices.EqualFunc(old.Nodes, state.Nodes, sameNode) || old.Settings.Copies != state.Settings.Copies {
+	for i := range old.Nodes { // dropRemoved
+		if number := old.Nodes[i].Number; removed(state, number) {
+			p.tellAway(number, true)
+		}
+	}
+	if !slices.EqualFunc(old.Nodes, state.Nodes, sameNode) || old.Settings.Copies != state.Settings.Copies {
 		p.scores(state)
 	}
+}
+
+func removed(state *shared.State, number uint64) bool {
+	return number <= state.Last && state.Node(number) == nil
 }
 
 func sameNode(a, b shared.Node) bool {
