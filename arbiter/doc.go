@@ -6,8 +6,8 @@
 // for the arbiter. In each turn it takes all that waits, reads the clock, and does what the core wants in the core's order:
 // store, send, apply, answer, tell. What waits together is stored together, so that one fsync serves many proposals.
 //
-// The store on disk is a bbolt file: format, raft ID, count of starts, Raft's hard state, the newest snapshot, the log, some bytes of the caller's; each
-// value with a checksum. Whatever cannot be stored stops the arbiter for good (Failed, Err): after an error of fsync nobody
+// The store on disk is a bbolt file: format, raft ID, count of starts, Raft's hard state, the newest snapshot, the log, some
+// bytes of the caller's; each value with a checksum. Whatever cannot be stored stops the arbiter for good (Failed, Err): after an error of fsync nobody
 // knows what the disk has. A memory store has the same interface and is lost with the process, and its raft ID with it, so that
 // nobody counts on what it confirmed.
 //

@@ -34,6 +34,6 @@
 // # Reading order
 //
 // daemon.go (life cycle), zone.go and pump.go (edge), session.go (tokens), queue.go, shard.go, cell.go and park.go (the three
-// phases), perform.go (effects), links.go and copies.go (the other nodes, the control plane), gather.go and collect.go (operations over many buckets), local.go, servers.go and health.go
-// (operations without a table), then the rest.
+// phases), perform.go (effects), links.go and copies.go (the other nodes, the control plane), gather.go and collect.go
+// (operations over many buckets), local.go, servers.go and health.go (operations without a table), then the rest.
 package broker

@@ -35,7 +35,8 @@
 // over after about a second; locks stay held, waiters keep their places and are granted by the new primary, and requests
 // wait for it without an error. When the node dies that the client is connected to, the client goes to another one at once
 // (those that it was given and those that the cluster tells of), which takes milliseconds if the connection breaks and about
-// two seconds if the node just falls silent. See [WithNearest], [Client.Nearest] and [Client.OnServers].
+// two seconds if the node just falls silent. It also leaves a node that answers but is cut off from the others, or that does
+// not reach a bucket's primary for longer than a fail-over takes, and rests a while if that did not help. See [WithNearest], [Client.Nearest] and [Client.OnServers].
 //
 // # Requests
 //
@@ -48,6 +49,6 @@
 // # Reading order
 //
 // connect.go and options.go, client.go (the two goroutines around package machine, which does the thinking), claim.go,
-// mutex.go, rwmutex.go, semaphore.go, locker.go (drop-ins for package sync), operations.go, watch.go, servers.go and road.go
-// (which server is near, and where to reconnect).
+// mutex.go, rwmutex.go, semaphore.go, locker.go (drop-ins for package sync), operations.go, watch.go, servers.go, road.go
+// and island.go (which server is near, where to reconnect, and when to leave one that is cut off).
 package client

@@ -2,8 +2,8 @@
 // authentication file with the keys that everybody's permissions hang on. The commands oclocks-daemon and
 // oclocks-config share it.
 //
-// It opens no connection, but those by which Verify looks whether others are there, and knows nothing of how locks behave; it does read and write files, under a lock where two
-// processes may do so at the same time.
+// It opens no connection, but those by which Verify looks whether others are there, and knows nothing of how locks behave. It
+// does read and write files, under a lock where two processes may do so at the same time.
 //
 // Read in this order: role.go (what a role may do), zone.go, settings.go (what can be set, and what is valid), keys.go
 // (the one table that drives flags, environment, file and help), load.go, file.go; then auth.go (keys and users),

@@ -8,8 +8,8 @@
 //
 // # From the start to the first lease
 //
-//  1. [Start] opens the control store, looks whether it is an old one (below), starts the arbiter and listens. A node whose store is empty and that may found does
-//     so, if nobody answers who belongs to a cluster already.
+//  1. [Start] opens the control store, looks whether it is an old one (below), starts the arbiter and listens. A node whose
+//     store is empty and that may found does so, if nobody answers who belongs to a cluster already.
 //  2. It asks whoever leads to be registered, again and again until there is an answer: leader.register has no queue group
 //     and only the leader listens on it. The leader proposes the registration. It refuses an identifier under which another
 //     node lives: see flow.Judge. The answer has the node's number, its life, and the change that says so.

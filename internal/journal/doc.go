@@ -8,7 +8,9 @@
 //
 //	j, replay, err := journal.Open(dir, journal.Options{})
 //	err = replay.Each(func(bucket uint32, seq uint64, kind journal.Kind, payload []byte) error { … })
-//	err = j.Append(batch)  // returns after write(2), with Sync: Always after fsync
+//	if replay.Unclean { … } // begin a new life, then:
+//	err = j.Settled()
+//	err = j.Append(batch) // returns after write(2), with Sync: Always after fsync
 //	err = j.Close(true)
 //
 // When [Journal.NeedsCompaction] says so: [Journal.StartCompaction], then one Append of a Snapshot for every bucket, each
