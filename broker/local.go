@@ -59,10 +59,14 @@ func (z *zone) ping(node string) subjects.Body {
 	return &subjects.Pong{Node: z.d.node, Now: time.Now().UnixMilli()}
 }
 
-// maxLease is the longest lease that a session gets here: what the cluster is set to, and not more than this node's tables
-// keep.
+// maxLease is the longest lease that a session gets: what the cluster is set to. What a daemon alone was told at this start
+// may be less.
 func (d *Daemon) maxLease() time.Duration {
-	return min(d.state.Load().Settings.MaxLease, d.settings.MaxLease)
+	limit := d.state.Load().Settings.MaxLease
+	if !d.settings.Clustered() {
+		limit = min(limit, d.settings.MaxLease)
+	}
+	return limit
 }
 
 // openSession makes a session, or takes an earlier one up again with a higher incarnation. It asks nobody: the buckets

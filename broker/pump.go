@@ -128,7 +128,7 @@ func (z *zone) session(user, token string) (bucket.Session, error) {
 	if err != nil {
 		return bucket.Session{}, err
 	}
-	// The token may be older than the setting; a keep-alive must not promise more than the tables keep.
+	// The token may be older than the setting; a keep-alive must not promise more than that.
 	s.Lease = min(s.Lease, z.d.maxLease())
 	if len(z.sessions) >= maxSessionCache {
 		clear(z.sessions)

@@ -90,7 +90,7 @@ type Output struct {
 type Limits struct {
 	Queue    int           // waiters for each name
 	Requests int           // remembered ids without a session, for each zone
-	MaxLease time.Duration // longest lease of a session
+	MaxLease time.Duration // what a recovery waits for: a hold with a longer lease is not durable
 }
 
 // ZoneSettings are what a zone has switched on.

@@ -178,11 +178,15 @@ func (t *Table) willForget(c *call, s *session) (number uint64) {
 	return number
 }
 
+// longestLease bounds the lease of a session. No cluster can be set to a longer one.
+const longestLease = 24 * time.Hour
+
 // see enters a session, or a newer incarnation of it, unless it is known so already. It returns its number.
 func (t *Table) see(user string, session *Session) uint32 {
 	sid, s := t.sessionOf(session.ID)
 	if s == nil || s.state == sessionDormant || s.incarnation < session.Incarnation {
-		o := op{code: opSeen, span: min(max(session.Lease, time.Millisecond), t.cfg.Limits.MaxLease)}
+		// Its lease was judged where it was opened: what its client trusts counts, whatever is set here by now.
+		o := op{code: opSeen, span: min(max(session.Lease, time.Millisecond), longestLease)}
 		o.session, o.user = session.ID, user
 		o.incarnation, o.conn = session.Incarnation, session.Conn
 		t.do(&o)
