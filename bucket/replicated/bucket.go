@@ -72,6 +72,9 @@ func New(cfg Config, start Start) (*Bucket, error) {
 	if len(b.halves) > 0 {
 		b.level = b.halves[0].Table.Buckets() / 2
 	}
+	if start.Level != 0 {
+		b.level = start.Level
+	}
 	b.unstored, b.stored = start.Unstored, start.Stored
 	return b, nil
 }

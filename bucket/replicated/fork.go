@@ -12,7 +12,7 @@ type Half struct {
 	Table *bucket.Table
 }
 
-// Fork is a bucket that begins here: with what it has from the bucket that was split or, if Start is the zero Start, with
+// Fork is a bucket that begins here: with what it has from the bucket that was split or, if Start has no table, with
 // nothing, because this copy was not there when that happened.
 type Fork struct {
 	Bucket uint32
@@ -29,14 +29,13 @@ func (b *Bucket) split(seq uint64, other *bucket.Table) {
 // fork begins the buckets that this one was split into. One that has the change begins with its half, once that is
 // confirmed. One whose table came from a neighbour after the split has nothing for the others.
 func (b *Bucket) fork(out *Output) {
-	now := max(b.table.Buckets(), b.known)
 	for len(b.halves) > 0 { // who has been away may find several
 		half := b.halves[0]
 		if half.Seq > b.sure {
 			return
 		}
 		number := half.Table.Bucket()
-		f := Fork{Bucket: number}
+		f := b.missed(half.Table.Buckets() / 2)
 		start, err := b.chain.Fork(number, half.Seq)
 		if err == nil {
 			f.Start = Start{Chain: start, Table: half.Table, Unstored: true}
@@ -46,9 +45,22 @@ func (b *Bucket) fork(out *Output) {
 		b.level = max(b.level, half.Table.Buckets())
 		b.halves = b.halves[1:]
 	}
-	for ; b.level < now; b.level *= 2 {
-		out.Forks = append(out.Forks, Fork{Bucket: b.Number() + b.level})
+	for now := b.buckets(); b.level < now; b.level *= 2 {
+		out.Forks = append(out.Forks, b.missed(b.level))
 	}
+}
+
+// missed is the bucket that was split off when there were so many: it begins with nothing.
+func (b *Bucket) missed(buckets uint32) Fork {
+	return Fork{Bucket: b.Number() + buckets, Start: Start{Level: 2 * buckets}}
+}
+
+// buckets is how many there are, as far as this copy is concerned. One that has nothing is not split before that is known.
+func (b *Bucket) buckets() uint32 {
+	if b.table.Born() == 0 {
+		return b.known
+	}
+	return max(b.table.Buckets(), b.known)
 }
 
 // Begun tells that the journal has what a bucket began with that was split off here, or that this is not needed because the
@@ -75,8 +87,7 @@ func (b *Bucket) begin(out *Output) {
 // whether it did, which takes a while for a large table. What this copy cannot do now its next primary does. In a recovery
 // nothing is split: the other bucket's chain would not know that something may be missing.
 func (b *Bucket) Grow(now bucket.Now, buckets uint32) bool {
-	has := b.table.Buckets()
-	if max(has, b.known) >= buckets || len(b.halves) > 0 {
+	if b.buckets() >= buckets || len(b.halves) > 0 {
 		return false
 	}
 	if b.table.Born() == 0 {
@@ -88,6 +99,6 @@ func (b *Bucket) Grow(now bucket.Now, buckets uint32) bool {
 	if b.limit != 0 || b.Turned() != Taken {
 		return false
 	}
-	b.step(now, &bucket.Input{Kind: bucket.Split, Buckets: 2 * has}, nil)
+	b.step(now, &bucket.Input{Kind: bucket.Split, Buckets: 2 * b.table.Buckets()}, nil)
 	return true
 }

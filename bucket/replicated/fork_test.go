@@ -209,3 +209,33 @@ func TestTwoSplitsAtOnce(t *testing.T) {
 		}
 	}
 }
+
+// A copy that begins with nothing when there are more buckets by then than its own number needs begins those too that were split
+// off its bucket since. Nobody else on its node would.
+func TestAMissedHalfIsSplitToo(t *testing.T) {
+	w := newWorld(t, 2)
+	h := w.nodes[1]
+	if h.b.Grow(w.clock(), 32) {
+		t.Fatal("there is nothing to split")
+	}
+	w.round(h)
+	cfg := w.config(h)
+	cfg.Table.Bucket, cfg.Table.Buckets, cfg.Chain.Bucket = 11, 32, 11
+	b, err := New(cfg, h.out.Forks[0].Start)
+	if err != nil {
+		t.Fatal(err)
+	}
+	view := chain.View{Epoch: 3, Chain: w.view.Chain, InSync: 1}
+	if err := b.Chain().Install(view); err != nil {
+		t.Fatal(err)
+	}
+	b.Tick(w.clock())
+	if b.Grow(w.clock(), 32) {
+		t.Fatal("there is nothing to split")
+	}
+	var out Output
+	b.Round(w.clock(), &out)
+	if len(out.Forks) != 1 || out.Forks[0].Bucket != 27 || out.Forks[0].Start.Table != nil {
+		t.Fatalf("%+v", out.Forks)
+	}
+}

@@ -15,6 +15,7 @@ type Start struct {
 	Number uint64        // of the last record
 
 	Halves   []Half // of splits that happened, in their order, if the other buckets may not have begun
+	Level    uint32 // how many buckets there were when this one was split off with nothing; 0: it was not
 	Unstored bool   // the journal has nothing of all this: the first Round gives it as a record
 	Stored   any    // the mark that comes back with that record; nil: none
 }
