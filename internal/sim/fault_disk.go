@@ -129,14 +129,24 @@ func (w *world) spare(m *machine) bool {
 	if p == nil {
 		return false
 	}
+	if w.now < w.spared {
+		return false // what was lost before is not made good yet
+	}
 	voters := p.arb.node.Status().Voters
-	intact := 0
+	intact, there := 0, 0
 	for _, o := range w.machines {
-		if o != m && slices.Contains(voters, o.disk.raft) {
-			intact++
+		if slices.Contains(voters, o.disk.raft) {
+			there++
+			if o != m {
+				intact++
+			}
 		}
 	}
-	return intact > len(voters)/2
+	if there < len(voters) || intact <= len(voters)/2 {
+		return false
+	}
+	w.spared = w.now + 8*second
+	return true
 }
 
 // leader is the process that leads, nil if there is none.

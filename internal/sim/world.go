@@ -24,6 +24,7 @@ type world struct {
 	clients  []*client
 	cuts     map[[2]int]bool // from, to
 	lastTo   map[[2]int]int64
+	spared   int64 // nothing more is taken from the group before
 	quiet    int64 // no fault before
 	healed   bool  // nothing goes wrong any more
 
