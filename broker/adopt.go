@@ -94,6 +94,9 @@ func (d *Daemon) applyZones(ctx context.Context, state *shared.State) error {
 	if d.closing {
 		return fmt.Errorf("take over the zones: %w", ErrStopped)
 	}
+	if d.journal != nil && state.Settings.Sync == conf.SyncAlways {
+		d.journal.SyncAlways() // until the next start, also if the cluster takes it back
+	}
 	if d.zonesAt != nil && sameZones(d.zonesAt, state) {
 		return nil
 	}

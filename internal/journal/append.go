@@ -48,11 +48,14 @@ func (j *Journal) Append(batch []Record) error {
 		return nil
 	}
 	end, err := j.write(batch)
-	if err != nil || j.opts.Sync != Always {
+	if err != nil || j.opts.Sync != Always && !j.always.Load() {
 		return err
 	}
 	return j.syncTo(end)
 }
+
+// SyncAlways makes a journal that was opened with Background do what one with Always does, from the next Append on.
+func (j *Journal) SyncAlways() { j.always.Store(true) }
 
 // write encodes and writes the batch and gives the position of its end.
 func (j *Journal) write(batch []Record) (end int64, err error) {

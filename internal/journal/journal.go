@@ -17,6 +17,7 @@ type Journal struct {
 	boot   uint64 // hash of the boot id; 0: unknown
 
 	wanted  atomic.Bool   // NeedsCompaction
+	always  atomic.Bool   // SyncAlways
 	failure chan struct{} // closed when the journal fails
 	kick    chan struct{} // there is something for the goroutine to do at once; holds one
 	stop    chan struct{} // closed by Close
