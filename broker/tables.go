@@ -103,7 +103,7 @@ func (d *Daemon) openBuckets(past past, state *shared.State) error {
 		if !ok {
 			continue
 		}
-		start.Halves = slices.DeleteFunc(start.Halves, func(h replicated.Half) bool { return past.has(h.Table.Bucket()) })
+		start.Halves = slices.DeleteFunc(slices.Clone(start.Halves), func(h replicated.Half) bool { return past.has(h.Table.Bucket()) })
 		if old := start.Chain.State.Self; old.Node != d.number || old.Inc>>32 != d.life {
 			// What is there was another member's: of an earlier life, or of another node whose directory this was.
 			start.Chain.State.Self = self

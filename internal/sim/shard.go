@@ -71,7 +71,7 @@ func (p *process) openBuckets() error {
 		if !ok {
 			continue
 		}
-		start.Halves = slices.DeleteFunc(start.Halves, func(h replicated.Half) bool {
+		start.Halves = slices.DeleteFunc(slices.Clone(start.Halves), func(h replicated.Half) bool {
 			_, has := p.past.starts[h.Table.Bucket()]
 			return has
 		})
