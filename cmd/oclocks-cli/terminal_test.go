@@ -37,6 +37,21 @@ func TestTopOnATerminal(t *testing.T) {
 	}
 }
 
+func TestClusterOnATerminal(t *testing.T) {
+	c := startBroker(t)
+	s := ptytest.Start(t, c.command("cluster", "--watch", "--every", "100ms"), patience)
+	s.Shows("\x1b[?1049h")
+	s.Shows("leads, 1 node up, min_quorum 1")
+	s.Shows("buckets are as they should be.")
+	c.daemonStops()
+	s.Shows("as of ")
+	s.Type("q")
+	s.Shows("\x1b[?1049l")
+	if code := exitCode(t, s.Cmd.Wait()); code != 0 {
+		t.Errorf("ended with %d", code)
+	}
+}
+
 func TestLockOnATerminal(t *testing.T) {
 	c := startBroker(t)
 	s := ptytest.Start(t, c.command("lock", "a", "--", "sh", "-c", `echo ready; read x; echo "got <$x>"; echo again; read y`), patience)
