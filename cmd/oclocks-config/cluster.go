@@ -100,6 +100,9 @@ func with(cmd *cobra.Command, do func(*admin.Client, *admin.State) error) error 
 	}
 	defer client.Close()
 	state, err := client.State(cmd.Context())
+	if errors.Is(err, admin.ErrUnavailable) {
+		return fmt.Errorf("%w. oclocks-cli cluster shows who is up: more than half of the nodes that vote are needed", err)
+	}
 	if err != nil {
 		return err
 	}

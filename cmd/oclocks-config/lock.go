@@ -65,31 +65,39 @@ func alertsCommand() *cobra.Command {
 		Long: `Print the alerts that a node has heard since its start, of all nodes, the newest last. Each is something that people should
 look into. They are in the log of every node too.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return with(cmd, func(c *admin.Client, state *admin.State) error {
-				alerts, err := c.Alerts(cmd.Context())
-				if err != nil {
-					return err
+			// Without a leader too: the node that is asked knows them by itself, and then nodes go without their names.
+			c, _, err := dial(cmd)
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			alerts, err := c.Alerts(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return printJSON(cmd.OutOrStdout(), alerts)
+			}
+			if len(alerts) == 0 {
+				fmt.Fprintln(cmd.OutOrStdout(), "none")
+				return nil
+			}
+			state, err := c.State(cmd.Context())
+			if err != nil {
+				state = &admin.State{}
+			}
+			rows := [][]string{{"TIME", "NODE", "BUCKET", "ALERT"}}
+			for _, a := range alerts {
+				bucket, node := "-", fmt.Sprint(a.Node)
+				if a.Bucket >= 0 {
+					bucket = strconv.FormatInt(a.Bucket, 10)
 				}
-				if asJSON {
-					return printJSON(cmd.OutOrStdout(), alerts)
+				if n, err := state.Node(node); err == nil {
+					node += " (" + n.Name + ")"
 				}
-				if len(alerts) == 0 {
-					fmt.Fprintln(cmd.OutOrStdout(), "none")
-					return nil
-				}
-				rows := [][]string{{"TIME", "NODE", "BUCKET", "ALERT"}}
-				for _, a := range alerts {
-					bucket, node := "-", fmt.Sprint(a.Node)
-					if a.Bucket >= 0 {
-						bucket = strconv.FormatInt(a.Bucket, 10)
-					}
-					if n, err := state.Node(node); err == nil {
-						node += " (" + n.Name + ")"
-					}
-					rows = append(rows, []string{a.Time.UTC().Format(time.RFC3339), node, bucket, a.Text})
-				}
-				return table(cmd.OutOrStdout(), rows)
-			})
+				rows = append(rows, []string{a.Time.UTC().Format(time.RFC3339), node, bucket, a.Text})
+			}
+			return table(cmd.OutOrStdout(), rows)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")

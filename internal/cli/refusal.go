@@ -68,9 +68,9 @@ func unavailableHint(r *subjects.Refusal) string {
 	case subjects.WhyNoQuorum, subjects.WhyMinQuorum:
 		hint = "too few nodes are there; holders may still renew and release"
 	case "":
-		hint = "no broker answers there; start one with: oclocks-daemon"
+		hint = "nobody serves this lock now: see with oclocks-cli cluster whether enough nodes are up; or start a broker with: oclocks-daemon"
 	}
-	if r.RetryAfter > 0 {
+	if r.RetryAfter > 0 && strings.HasSuffix(hint, "try again") {
 		hint += fmt.Sprintf(" in %s", output.Span(r.RetryAfter))
 	}
 	return hint
