@@ -268,8 +268,8 @@ func (p *process) event(e core.Event) {
 	case core.Membership:
 		p.wakeReign()
 	case core.Removed:
-		p.m.leaveCluster()
 		p.fail(errRemoved)
+		p.m.leaveCluster()
 	}
 }
 

@@ -330,8 +330,8 @@ func (d *desk) checkSelf() {
 	n := d.p.shared().Node(id.Number)
 	switch {
 	case n == nil:
-		d.p.m.leaveCluster()
 		d.p.fail(errRemoved)
+		d.p.m.leaveCluster()
 	case n.Registered != id.Change:
 		d.p.fail(fmt.Errorf("%w: it has registered at change %d, this one had at %d", errDuplicate, n.Registered, id.Change))
 	}

@@ -188,14 +188,11 @@ func (w *world) heal() {
 				w.mend(a, b)
 			}
 		}
-		a.paused, a.slow, a.tear = min(a.paused, w.now), 0, false
+		a.slow, a.tear = 0, false // who stands still goes on by itself, so that nothing overtakes what waits for it
 		a.down = false
 		if a.p == nil {
 			a.restart(ms)
 		}
-	}
-	for _, c := range w.clients {
-		c.paused = min(c.paused, w.now)
 	}
 	w.undrain()
 	w.after(3*second, w.dismiss)

@@ -95,6 +95,9 @@ func (w *world) routeTold(m, about *machine, up bool, later int64) {
 			return // another process of it has come since
 		}
 		p.desk.notice(func() {
+			if !up && p.gens[id] > gen {
+				return
+			}
 			if up && p.gens[id] != gen { // a node that was restarted is told as gone first
 				p.desk.route(id, false)
 			}

@@ -337,8 +337,8 @@ func (p *process) admitted(a admission) {
 		p.m.disk.renew(p.w)
 		p.fail(errOldDisk)
 	case errors.Is(a.err, shared.ErrRemoved):
-		p.m.leaveCluster()
 		p.fail(errRemoved)
+		p.m.leaveCluster()
 	case a.err != nil:
 		p.w.fail("%v is refused: %v", p.m, a.err)
 	default:
@@ -352,8 +352,8 @@ func (p *process) enrolled(a admission, until int64) {
 		n := state.NodeByID(p.m.id)
 		switch {
 		case n == nil:
-			p.m.leaveCluster()
 			p.fail(errRemoved)
+			p.m.leaveCluster()
 		case n.Raft != p.m.disk.raft:
 			p.fail(errDuplicate)
 		default:

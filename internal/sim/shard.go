@@ -229,15 +229,16 @@ func (s *shard) run() {
 		if !grown {
 			grown = c.Grow(s.now, p.count)
 		}
-		before := len(s.out.Released)
 		c.Round(s.now, &s.out)
-		p.w.check.round(p, c, s.out.Released[before:])
 		if err := c.Err(); err != nil {
 			p.w.fail("%v: %v", p.m, err)
 			return
 		}
 	}
 	if s.commit() {
+		for _, c := range s.touched {
+			p.w.check.round(p, c, slices.DeleteFunc(slices.Clone(s.out.Released), func(e replicated.Effect) bool { return e.Bucket != c.Number() }))
+		}
 		s.perform()
 	}
 	for _, c := range s.touched {
