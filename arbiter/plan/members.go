@@ -61,6 +61,14 @@ func (t *turn) membership() MemberStep {
 			return MemberStep{Remove, v.raft}
 		}
 	}
+	if t.State.NodeByRaft(t.Group.Leader) == nil {
+		// This node was removed and will be gone in a moment. It changes nothing any more: its vote is counted on for nobody but
+		// itself, and with one voter less it could be needed for ever.
+		if len(voters) > 1 {
+			return t.lead(voters)
+		}
+		return t.resize(voters, learners)
+	}
 	if step := t.missingMember(); step.Change != 0 {
 		return step
 	}
