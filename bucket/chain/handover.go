@@ -33,7 +33,7 @@ func (r *Replica) handover() bool {
 		}
 	}
 	if at < 0 || l.yielding && r.now-l.yieldAt >= r.lim.Drop {
-		r.alert(l.handover, 0, "%v cannot take over: it is lost", l.handover)
+		// Not worth an alert: in a stop of all nodes this is how it goes, and who asked for it asks again.
 		l.handover, l.yielding = Member{}, false
 		return false
 	}
