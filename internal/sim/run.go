@@ -170,7 +170,7 @@ func (w *world) lastCheck() {
 			switch {
 			case h.eternal && !h.back && !h.lost && !there[h.token]:
 				w.fail("%s was granted %s without a limit (token %d, %s), and it is gone", h.c.name, name, h.token, h.id)
-			case h.done && !h.lost && there[h.token]:
+			case h.done && !h.lost && h.recovery == w.check.lossy[b] && there[h.token]:
 				w.fail("the release of %s (token %d, %s) was answered, and it is held", name, h.token, h.id)
 			}
 		}
