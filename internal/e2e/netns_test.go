@@ -206,20 +206,29 @@ func TestPrimaryAndSecondaryCutOffTogether(t *testing.T) {
 	load := startLoad(t, []string{c.only(chain[0]), c.only(chain[1]), c.only(main[0]), c.only(main[1])}, 16)
 	load.tolerant = true // an island serves nobody
 	load.progress(200)
-	mend := c.part(chain[0], chain[1])
-	// The island stops: within its lease nobody there is granted anything any more.
 	island := c.plain(chain[0])
+	mend := c.part(chain[0], chain[1])
+	// The island stops: when its lease has ended nobody there is granted anything any more.
+	cut, last := time.Now(), time.Duration(0)
 	deadline := time.Now().Add(patience)
-	for refused := 0; refused < 10; {
-		var a answer
-		if tryLock(island, fmt.Sprint("probe", time.Now().UnixNano()), &a) != nil || !a.Granted {
+	for refused, n := 0, 0; refused < 10; n++ {
+		probe := fmt.Sprint("probe", n)
+		if subjects.BucketOf(probe, buckets) != subjects.BucketOf(name, buckets) {
+			continue // of the bucket whose in-sync set they are, which could go on as far as that is concerned
+		}
+		subject := fmt.Sprintf("locks.b.%d.acquire.anyone", subjects.BucketOf(name, buckets))
+		if a, ok := askAt(island, subject, askTime, fmt.Appendf(nil, `{"name":%q,"kind":"static"}`, probe)); !ok || !a.Granted {
 			refused++
 		} else {
-			refused = 0
+			refused, last = 0, time.Since(cut)
 		}
 		if time.Now().After(deadline) {
 			t.Fatal("an island of two goes on granting locks")
 		}
+	}
+	t.Logf("the island's last grant came %s after the cut", last)
+	if late := time.Second; last > nodeLease+late { // it may be on its way to us for a while
+		t.Errorf("an island goes on granting locks for %s; its lease is %s", last, nodeLease)
 	}
 	nc := c.plain(main[0])
 	held := holdStatic(t, nc, name) // the others come out of the recovery
