@@ -16,6 +16,8 @@ const (
 	leaveEvery   = 250 * time.Millisecond // how often the leader is told
 	aloneFor     = 3                      // times that the leader says that nobody else is there, or that nobody is
 	transferWait = time.Second
+	leaderless   = 20                     // times that no leader answers while one is waited for: a second at least
+	relieveWait  = time.Second            // for another voter, before the leadership is given away
 	statusWait   = 400 * time.Millisecond // for the statuses of all nodes
 )
 
@@ -30,7 +32,11 @@ func (c *Control) Leave(ctx context.Context) error {
 	var err error
 	if number != 0 {
 		err = c.handAll(ctx, number)
-		c.abdicate(ctx)
+		if !errors.Is(err, ErrAlone) {
+			c.relieve(ctx, number, relieveWait)
+			c.abdicate(ctx)
+			err = errors.Join(err, c.relieve(ctx, number, 0))
+		}
 		err = errors.Join(err, c.arb.Identify(0, nil))
 	}
 	c.post.send(subjectAway, encode(farewell{Identifier: c.cfg.Identifier, Start: c.start}))
@@ -84,6 +90,60 @@ func (c *Control) askLeaving(ctx context.Context, number uint64) (others int, er
 	}
 	answer, err := decodeMessage[leavingAnswer](msg.Data)
 	return answer.Others, err
+}
+
+// relieve waits until the voters that stay can decide without this node: right after a cluster was made there may be two, and
+// the one that is left could never make a third. The leader's plan promotes another node, or has this one not vote any more,
+// once it knows that this one goes; the latter only when another leads. limit bounds the wait if it is not 0. It waits for
+// nobody if all others go too, or nobody leads. Errors: the context's.
+func (c *Control) relieve(ctx context.Context, number uint64, limit time.Duration) error {
+	if limit > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, limit)
+		defer cancel()
+	}
+	answered := time.Now()
+	for none := 0; none < aloneFor && time.Since(answered) < leaderless; {
+		changed := c.bell.wait()
+		if c.dispensable() {
+			return nil
+		}
+		if others, err := c.askLeaving(ctx, number); err == nil {
+			answered = time.Now()
+			if others == 0 {
+				none++
+			}
+		}
+		next := time.NewTimer(leaveEvery / 5)
+		select {
+		case <-changed:
+		case <-next.C:
+		case <-ctx.Done():
+			next.Stop()
+			return fmt.Errorf("the nodes that stay have no majority of the voters: %w", ctx.Err())
+		case <-c.ctx.Done():
+			next.Stop()
+			return ErrClosed
+		}
+		next.Stop()
+	}
+	return nil
+}
+
+// dispensable says whether the group can decide without this node, as far as it knows who is there.
+func (c *Control) dispensable() bool {
+	status, state, seen := c.arb.Status(), c.State(), c.seen.Load()
+	if !slices.Contains(status.Voters, status.Raft) {
+		return true
+	}
+	stay := 0
+	for _, raft := range status.Voters {
+		n := state.NodeByRaft(raft)
+		if raft != status.Raft && n != nil && !seen.away[n.Number] && !seen.gone[n.Number] {
+			stay++
+		}
+	}
+	return stay > len(status.Voters)/2
 }
 
 // everybodyAway says that this node knows of nobody else who is there.
