@@ -104,11 +104,12 @@ func (r *Replay) change(in *reader) error {
 		return in.end()
 	}
 	r.list = append(r.list, c)
-	return r.confirm(sure)
+	r.confirm(sure)
+	return nil
 }
 
 // confirm brings the table to what is known to be confirmed and forgets what nobody will ask for.
-func (r *Replay) confirm(sure uint64) error {
+func (r *Replay) confirm(sure uint64) {
 	r.sure = max(r.sure, min(sure, r.last().Seq))
 	for r.done < r.sure && r.spoiled == nil {
 		c := &r.list[r.done-r.base.Seq]
@@ -131,7 +132,6 @@ func (r *Replay) confirm(sure uint64) error {
 		r.base = chain.Point{Epoch: c.Epoch, Seq: c.Seq, Hash: c.Hash}
 		r.list = append([]chain.Change(nil), r.list[n:]...)
 	}
-	return nil
 }
 
 func (r *Replay) whole(in *reader) error {
@@ -162,7 +162,8 @@ func (r *Replay) whole(in *reader) error {
 	if err := in.end(); err != nil {
 		return err
 	}
-	return r.confirm(sure)
+	r.confirm(sure)
+	return nil
 }
 
 // Start is what the records amount to, if Err says nothing.
