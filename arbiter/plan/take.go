@@ -51,6 +51,14 @@ func (t *turn) hear(reports []BucketReport) {
 		if r.Report.Member == v.Primary() && int(r.Bucket) < len(t.asked) {
 			t.asked[r.Bucket].told = t.Now
 		}
+		if p := v.Primary(); v.Epoch > 0 && r.Report.Member.Node == p.Node && r.Report.Member.Inc > p.Inc && t.State.Lives(p) {
+			// The primary does not exist any more, though its node lives: its copy has begun anew, or missed a doubling.
+			if k == nil {
+				k = &take{epoch: v.Epoch, owed: Never}
+				t.takes[r.Bucket] = k
+			}
+			k.owed = min(k.owed, t.Now)
+		}
 		if r.Report.Epoch < v.Epoch || v.Epoch == 0 {
 			continue // not sealed, or about what is over
 		}
