@@ -107,8 +107,11 @@ func (c *cluster) inners(nc *nats.Conn, wanted ...int) map[int]*inner {
 		if json.Unmarshal(msg.Data, &in.Status) != nil {
 			continue
 		}
-		if len(in.Copies) > 0 && json.Unmarshal(in.Copies, &in.copies) != nil {
-			continue
+		if len(in.Copies) > 0 {
+			told := struct{ Copies *[]broker.CopyStatus }{&in.copies}
+			if err := json.Unmarshal(in.Copies, &told); err != nil {
+				c.t.Fatalf("what a node says of its copies: %v: %s", err, in.Copies)
+			}
 		}
 		all[slices.IndexFunc(c.nodes, func(n *node) bool { return n.id == in.Identifier })] = &in
 	}
