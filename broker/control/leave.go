@@ -33,7 +33,7 @@ func (c *Control) Leave(ctx context.Context) error {
 	if number != 0 {
 		err = c.handAll(ctx, number)
 		if !errors.Is(err, ErrAlone) {
-			c.relieve(ctx, number, relieveWait)
+			_ = c.relieve(ctx, number, relieveWait) // it is asked again below, when the leadership is given away
 			c.abdicate(ctx)
 			err = errors.Join(err, c.relieve(ctx, number, 0))
 		}
