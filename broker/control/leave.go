@@ -16,8 +16,8 @@ const (
 	leaveEvery   = 250 * time.Millisecond // how often the leader is told
 	aloneFor     = 3                      // times that the leader says that nobody else is there, or that nobody is
 	transferWait = time.Second
-	leaderless   = 20                     // times that no leader answers while one is waited for: a second at least
-	relieveWait  = time.Second            // for another voter, before the leadership is given away
+	voteWait     = 3 * time.Second // until the others can decide without this node
+	voteLook     = 20 * time.Millisecond
 	statusWait   = 400 * time.Millisecond // for the statuses of all nodes
 )
 
@@ -31,12 +31,10 @@ func (c *Control) Leave(ctx context.Context) error {
 	c.mu.Unlock()
 	var err error
 	if number != 0 {
-		err = c.handAll(ctx, number)
-		if !errors.Is(err, ErrAlone) {
-			_ = c.relieve(ctx, number, relieveWait) // it is asked again below, when the leadership is given away
-			c.abdicate(ctx)
-			err = errors.Join(err, c.relieve(ctx, number, 0))
+		if err = c.handAll(ctx, number); !errors.Is(err, ErrAlone) {
+			c.handVote(ctx, number)
 		}
+		c.abdicate(ctx)
 		err = errors.Join(err, c.arb.Identify(0, nil))
 	}
 	c.post.send(subjectAway, encode(farewell{Identifier: c.cfg.Identifier, Start: c.start}))
@@ -92,58 +90,33 @@ func (c *Control) askLeaving(ctx context.Context, number uint64) (others int, er
 	return answer.Others, err
 }
 
-// relieve waits until the voters that stay can decide without this node: right after a cluster was made there may be two, and
-// the one that is left could never make a third. The leader's plan promotes another node, or has this one not vote any more,
-// once it knows that this one goes; the latter only when another leads. limit bounds the wait if it is not 0. It waits for
-// nobody if all others go too, or nobody leads. Errors: the context's.
-func (c *Control) relieve(ctx context.Context, number uint64, limit time.Duration) error {
-	if limit > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, limit)
-		defer cancel()
-	}
-	answered := time.Now()
-	for none := 0; none < aloneFor && time.Since(answered) < leaderless; {
-		changed := c.bell.wait()
-		if c.dispensable() {
-			return nil
+// handVote waits until the others can decide without this node's vote: right after a cluster was made there may be two voters,
+// and the one that is left could never make a third. The leader's plan promotes another node, or has this one not vote any
+// more, once it knows that this one goes. Nobody is waited for if all others go too.
+func (c *Control) handVote(ctx context.Context, number uint64) {
+	ctx, cancel := context.WithTimeout(ctx, voteWait)
+	defer cancel()
+	look := time.NewTicker(voteLook)
+	defer look.Stop()
+	for told := time.Now(); ; {
+		status := c.arb.Status()
+		if len(status.Voters) > 2 || !slices.Contains(status.Voters, status.Raft) {
+			return
 		}
-		if others, err := c.askLeaving(ctx, number); err == nil {
-			answered = time.Now()
-			if others == 0 {
-				none++
+		if now := time.Now(); now.Sub(told) >= leaveEvery {
+			told = now
+			if others, err := c.askLeaving(ctx, number); err == nil && others == 0 {
+				return
 			}
 		}
-		next := time.NewTimer(leaveEvery / 5)
 		select {
-		case <-changed:
-		case <-next.C:
+		case <-look.C:
 		case <-ctx.Done():
-			next.Stop()
-			return fmt.Errorf("the nodes that stay have no majority of the voters: %w", ctx.Err())
+			return
 		case <-c.ctx.Done():
-			next.Stop()
-			return ErrClosed
-		}
-		next.Stop()
-	}
-	return nil
-}
-
-// dispensable says whether the group can decide without this node, as far as it knows who is there.
-func (c *Control) dispensable() bool {
-	status, state, seen := c.arb.Status(), c.State(), c.seen.Load()
-	if !slices.Contains(status.Voters, status.Raft) {
-		return true
-	}
-	stay := 0
-	for _, raft := range status.Voters {
-		n := state.NodeByRaft(raft)
-		if raft != status.Raft && n != nil && !seen.away[n.Number] && !seen.gone[n.Number] {
-			stay++
+			return
 		}
 	}
-	return stay > len(status.Voters)/2
 }
 
 // everybodyAway says that this node knows of nobody else who is there.
