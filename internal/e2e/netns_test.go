@@ -153,6 +153,9 @@ func TestCutBetweenPrimaryAndSecondary(t *testing.T) {
 	}
 	c.balanced()
 	s := stage(t, c, 1, 2, 100, 0, 1, 2)
+	// A client that sits at one end of the cut does not reach the other end's buckets until it has found the third node, which
+	// may take two changes of the server, and a session of 10 s may be over by then. Nobody must hold twice all the same.
+	s.load.tolerant = true
 	chain := c.chainOf(0, s.waiters.name)
 	mend := c.part2(chain[0], chain[1])
 	s.load.progress(500)
