@@ -269,18 +269,21 @@ func (c *cluster) await(i int, what string, ok func(*subjects.Cluster) bool) *su
 	}
 }
 
-// settled waits until all nodes that should be there are, and every bucket has a copy on each of them that lags behind
-// nothing that matters.
+// settled waits until all nodes that should be there are, enough of them vote that the loss of one is not the loss of the
+// majority, and every bucket has a copy on each of them that lags behind nothing that matters.
 func (c *cluster) settled(i, nodes int) *subjects.Cluster {
 	c.t.Helper()
 	return c.await(i, "all nodes have all copies", func(all *subjects.Cluster) bool {
-		up := 0
+		up, votes := 0, 0
 		for _, n := range all.Nodes {
 			if n.Status == "up" && n.Answered {
 				up++
 			}
+			if n.Voter {
+				votes++
+			}
 		}
-		return up == nodes && all.Leader != 0 && len(all.Buckets) == 0
+		return up == nodes && votes >= min(nodes, 3) && all.Leader != 0 && len(all.Buckets) == 0
 	})
 }
 

@@ -3,6 +3,7 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -135,21 +136,12 @@ func TestKilledSecondaryLosesNothing(t *testing.T) {
 		c.start(i)
 	}
 	c.settled(0, 3)
-	if info := c.info(0); contains(info.Map.Primary, c.nodes[2].id) {
+	if info := c.info(0); slices.Contains(info.Map.Primary, c.nodes[2].id) {
 		t.Fatalf("a node of priority 15 is primary: %v", info.Map.Primary)
 	}
 	s := stage(t, c, 0, 1, 100, 0, 1)
 	c.kill(2)
 	s.end()
-}
-
-func contains(list []string, text string) bool {
-	for _, s := range list {
-		if s == text {
-			return true
-		}
-	}
-	return false
 }
 
 // An orderly restart of all nodes, one after the other, under load: buckets are handed over before a node goes.
