@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"hash/maphash"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/opencluster/oclocks/bucket"
@@ -25,7 +24,7 @@ func keyedHash(name string) uint64 { return maphash.String(processSeed, name) }
 
 // past is what the journal had: by bucket. whole says that nothing that was answered can be missing from it.
 type past struct {
-	starts map[uint32]replicated.Start
+	starts replicated.Past
 	whole  bool
 }
 
@@ -58,7 +57,7 @@ func (d *Daemon) openJournal() (past, error) {
 	return past{starts: starts, whole: !replay.Unclean && len(starts) > 0}, nil
 }
 
-func (d *Daemon) replay(replay *journal.Replay) (map[uint32]replicated.Start, error) {
+func (d *Daemon) replay(replay *journal.Replay) (replicated.Past, error) {
 	replays := make(map[uint32]*replicated.Replay)
 	err := replay.Each(func(number uint32, seq uint64, kind journal.Kind, payload []byte) error {
 		r := replays[number]
@@ -74,7 +73,7 @@ func (d *Daemon) replay(replay *journal.Replay) (map[uint32]replicated.Start, er
 	if err != nil {
 		return nil, err
 	}
-	starts := make(map[uint32]replicated.Start, len(replays))
+	starts := make(replicated.Past, len(replays))
 	for number, r := range replays { // order: each is by itself
 		if err := r.Err(); err != nil {
 			return nil, fmt.Errorf("the journal's copy of bucket %d cannot be used: %w", number, err)
@@ -99,14 +98,9 @@ func (d *Daemon) openBuckets(past past, state *shared.State) error {
 	}
 	for number := range uint32(d.buckets()) {
 		s := d.shardOf(number)
-		start, self, ok := d.begins(past, number)
+		start, self, ok := past.starts.Begin(number, d.number, d.life)
 		if !ok {
 			continue
-		}
-		start.Halves = slices.DeleteFunc(slices.Clone(start.Halves), func(h replicated.Half) bool { return past.has(h.Table.Bucket()) })
-		if old := start.Chain.State.Self; old.Node != d.number || old.Inc>>32 != d.life {
-			// What is there was another member's: of an earlier life, or of another node whose directory this was.
-			start.Chain.State.Self = self
 		}
 		b, err := replicated.New(d.bucketConfig(number, self, s), start)
 		if err != nil {
@@ -116,11 +110,6 @@ func (d *Daemon) openBuckets(past past, state *shared.State) error {
 	}
 	d.sharded.Store(true)
 	return nil
-}
-
-func (p past) has(number uint32) bool {
-	_, there := p.starts[number]
-	return there
 }
 
 // bucketConfig is what a bucket of this node is made with.

@@ -44,23 +44,13 @@ func (r *reign) premature(s plan.MemberStep, state *shared.State) bool {
 // before it that get none and whose last one has ended. The arbiter looks once more when it proposes, and gives them none
 // until the command is applied. So a view that waits here while the planner changes its mind does no harm.
 func (r *reign) want(in *plan.Input, out *plan.Output) {
-	over := map[uint64]bool{}
-	for _, e := range in.Nodes {
-		over[e.Number] = e.Barred && e.LeaseUntil <= in.Now
-	}
+	ended := in.Ended(out.Views)
 	r.mu.Lock()
 	for _, b := range out.Views {
-		if b.Bucket >= in.State.Buckets() {
-			continue
+		if nodes, there := ended[b.Bucket]; there {
+			r.views.Add(flow.Ask{Bucket: b.Bucket, View: b.View})
+			r.ended[b.Bucket] = nodes
 		}
-		r.views.Add(flow.Ask{Bucket: b.Bucket, View: b.View})
-		var ended []uint64
-		for _, m := range in.State.Views[b.Bucket].Members() {
-			if over[m.Node] {
-				ended = append(ended, m.Node)
-			}
-		}
-		r.ended[b.Bucket] = ended
 	}
 	r.mu.Unlock()
 	signal(r.viewsDue)

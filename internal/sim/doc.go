@@ -20,7 +20,7 @@
 //	desk.go     broker/control/desk.go, box.go (turn, tell, look, report)
 //	reign.go    broker/control/reign.go, hands.go, admit.go, ask.go (input, want, propose, order, register, outcomes)
 //	process.go  broker/control/starts.go, register.go (begins, enrolment, enrolled, become); broker/daemon.go, join.go
-//	shard.go    broker/shard.go, perform.go, tables.go, fork.go (batch, commit, openBuckets, begins, fork)
+//	shard.go    broker/shard.go, perform.go, tables.go, fork.go (batch, commit, openBuckets, fork)
 //	tell.go     broker/copies.go, adopt.go
 //	links.go    broker/links.go (send, flush, receive)
 //	request.go  broker/cell.go, pump.go, forward.go (request, elsewhere, park, unpark, due)

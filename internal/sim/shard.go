@@ -3,8 +3,6 @@ package sim
 import (
 	"fmt"
 	"maps"
-	"math"
-	"math/bits"
 	"slices"
 
 	"github.com/opencluster/oclocks/arbiter/plan"
@@ -21,12 +19,11 @@ const (
 	parkTime   = 3 * second // broker/cell.go
 	laterTime  = 2 * ms     // broker/links.go
 	maxHops    = 3
-	missed     = 1 << 31 // broker/fork.go
 )
 
 // past is what the journal had: broker/tables.go.
 type past struct {
-	starts map[uint32]replicated.Start
+	starts replicated.Past
 	whole  bool
 }
 
@@ -43,7 +40,7 @@ func (m *machine) readJournal() (past, error) {
 			return past{}, fmt.Errorf("record %d of bucket %d: %w", rec.Number, rec.Bucket, err)
 		}
 	}
-	starts := map[uint32]replicated.Start{}
+	starts := replicated.Past{}
 	for _, number := range slices.Sorted(maps.Keys(replays)) {
 		if err := replays[number].Err(); err != nil {
 			return past{}, fmt.Errorf("bucket %d: %w", number, err)
@@ -67,16 +64,9 @@ func (p *process) openBuckets() error {
 	}
 	for number := range p.count {
 		s := p.shardOf(number)
-		start, self, ok := p.beginsWith(number)
+		start, self, ok := p.past.starts.Begin(number, p.number, p.life)
 		if !ok {
 			continue
-		}
-		start.Halves = slices.DeleteFunc(slices.Clone(start.Halves), func(h replicated.Half) bool {
-			_, has := p.past.starts[h.Table.Bucket()]
-			return has
-		})
-		if old := start.Chain.State.Self; old.Node != p.number || old.Inc>>32 != p.life {
-			start.Chain.State.Self = self
 		}
 		b, err := replicated.New(p.bucketConfig(number, self), start)
 		if err != nil {
@@ -98,44 +88,6 @@ func (p *process) bucketConfig(number uint32, self chain.Member) replicated.Conf
 		Chain: chain.Config{Bucket: number, Self: self, Acks: settings.Acks, Recovery: int64(settings.Recovery())},
 		Zones: map[string]bucket.ZoneSettings{},
 	}
-}
-
-// beginsWith is Daemon.begins of broker/fork.go.
-func (p *process) beginsWith(number uint32) (start replicated.Start, self chain.Member, ok bool) {
-	self = chain.Member{Node: p.number, Inc: p.life << 32}
-	start, there := p.past.starts[number]
-	if there || number < p.past.founded() {
-		return start, self, true
-	}
-	parent, known := p.past.starts[parentOf(number)]
-	switch {
-	case !known:
-		_, _, ok = p.beginsWith(parentOf(number))
-	case slices.ContainsFunc(parent.Halves, func(h replicated.Half) bool { return h.Table.Bucket() == number }):
-	default:
-		ok = parent.Table.Born() == 0 || parent.Table.Buckets() > number
-	}
-	self.Inc |= missed
-	return start, self, ok
-}
-
-func (p *past) founded() (buckets uint32) {
-	for _, start := range p.starts { // order: the least of all
-		if born := start.Table.Born(); born > 0 && (buckets == 0 || born < buckets) {
-			buckets = born
-		}
-	}
-	if buckets == 0 {
-		return math.MaxUint32
-	}
-	return buckets
-}
-
-func parentOf(number uint32) uint32 {
-	if number == 0 {
-		return 0
-	}
-	return number &^ (1 << (bits.Len32(number) - 1))
 }
 
 func (p *process) shardOf(number uint32) *shard { return p.shards[int(number)%len(p.shards)] }
@@ -326,7 +278,7 @@ func (s *shard) dueOf(c *cell) int64 {
 func (s *shard) fork(f replicated.Fork) {
 	p := s.p
 	begun := func(bool) {
-		p.tellCell(parentOf(f.Bucket), func(_ *shard, c *cell) { c.Begun() })
+		p.tellCell(replicated.ParentOf(f.Bucket), func(_ *shard, c *cell) { c.Begun() })
 	}
 	to := p.shardOf(f.Bucket)
 	to.put(func() {
@@ -336,12 +288,8 @@ func (s *shard) fork(f replicated.Fork) {
 			}
 			return
 		}
-		self := chain.Member{Node: p.number, Inc: p.life << 32}
-		if f.Start.Table == nil {
-			self.Inc |= missed
-		}
 		f.Start.Stored = begun
-		b, err := replicated.New(p.bucketConfig(f.Bucket, self), f.Start)
+		b, err := replicated.New(p.bucketConfig(f.Bucket, f.Self(p.number, p.life)), f.Start)
 		if err != nil {
 			p.w.fail("%v: begin bucket %d: %v", p.m, f.Bucket, err)
 			return

@@ -1,0 +1,82 @@
+package replicated
+
+import (
+	"math"
+	"math/bits"
+	"slices"
+
+	"github.com/opencluster/oclocks/bucket/chain"
+)
+
+// missed is in the incarnation of a copy that begins with nothing though its bucket is half of another one: the copy that
+// the views name began with that half, so this one must be another.
+const missed = 1 << 31
+
+// Past is what the journal of a node had, by bucket.
+type Past map[uint32]Start
+
+// Begin says with what a bucket begins when its node starts, in its present life, and which member a copy is that has never
+// been; ok is false if the bucket's half of another one is still to come. The other one, which is in the same journal, does
+// not have that half any more if this bucket has begun.
+func (p Past) Begin(number uint32, node, life uint64) (start Start, self chain.Member, ok bool) {
+	start, self = p[number], chain.Member{Node: node, Inc: life << 32}
+	missing, ok := p.begins(number)
+	if missing {
+		self.Inc |= missed
+	}
+	start.Halves = slices.DeleteFunc(slices.Clone(start.Halves), func(h Half) bool {
+		_, there := p[h.Table.Bucket()]
+		return there
+	})
+	if old := start.Chain.State.Self; old.Node != node || old.Inc>>32 != life {
+		// What is there was another member's: of an earlier life, or of another node whose directory this was.
+		start.Chain.State.Self = self
+	}
+	return start, self, ok
+}
+
+// begins says whether a bucket begins when its node starts, and whether it is half of one and that half is missing here.
+func (p Past) begins(number uint32) (missing, ok bool) {
+	if _, there := p[number]; there || number < p.founded() {
+		return false, true
+	}
+	parent, known := p[ParentOf(number)]
+	switch {
+	case !known:
+		_, ok = p.begins(ParentOf(number)) // which may be still to come itself
+	case slices.ContainsFunc(parent.Halves, func(h Half) bool { return h.Table.Bucket() == number }):
+	default:
+		ok = parent.Table.Born() == 0 || parent.Table.Buckets() > number // else it is to be split
+	}
+	return true, ok
+}
+
+// founded is how many buckets there were at first, as far as this node has anything; if it has nothing, more than any number.
+func (p Past) founded() (buckets uint32) {
+	for _, start := range p { // order: the least of all
+		if born := start.Table.Born(); born > 0 && (buckets == 0 || born < buckets) {
+			buckets = born
+		}
+	}
+	if buckets == 0 {
+		return math.MaxUint32
+	}
+	return buckets
+}
+
+// ParentOf is the bucket that one was half of, if it was.
+func ParentOf(number uint32) uint32 {
+	if number == 0 {
+		return 0
+	}
+	return number &^ (1 << (bits.Len32(number) - 1))
+}
+
+// Self is the member that begins with a fork, on a node in a life of it.
+func (f *Fork) Self(node, life uint64) chain.Member {
+	self := chain.Member{Node: node, Inc: life << 32}
+	if f.Start.Table == nil {
+		self.Inc |= missed
+	}
+	return self
+}

@@ -1,0 +1,62 @@
+package replicated
+
+import (
+	"testing"
+
+	"github.com/opencluster/oclocks/bucket"
+	"github.com/opencluster/oclocks/bucket/chain"
+)
+
+// splitTable is bucket 1 of 2 after it was split, and its half.
+func splitTable(t *testing.T, of uint32) (kept, half *bucket.Table) {
+	t.Helper()
+	table := bucket.New(bucket.Config{Bucket: of - 1, Buckets: of})
+	var out bucket.Output
+	if err := table.Promote(bucket.Now{}, bucket.Term{Epoch: 1, Term: 1}, 0, &out); err != nil {
+		t.Fatal(err)
+	}
+	table.Step(bucket.Now{}, &bucket.Input{Kind: bucket.Split, Buckets: 2 * of}, &out)
+	if out.Other == nil {
+		t.Fatal("not split")
+	}
+	return table, out.Other
+}
+
+// What a bucket begins with at a start, in every order in which a doubling may have come to the journal.
+func TestBegins(t *testing.T) {
+	whole := func(table *bucket.Table) Start { return Start{Table: table, Number: 1} }
+	pending := func(table, half *bucket.Table) Start {
+		return Start{Table: table, Number: 1, Halves: []Half{{Seq: 2, Table: half}}}
+	}
+	unsplit := bucket.New(bucket.Config{Bucket: 1, Buckets: 2})
+	var out bucket.Output
+	if err := unsplit.Promote(bucket.Now{}, bucket.Term{Epoch: 1, Term: 1}, 0, &out); err != nil {
+		t.Fatal(err)
+	}
+	kept, half := splitTable(t, 2)
+	own := chain.Member{Node: 7, Inc: 3 << 32}
+	other := chain.Member{Node: 7, Inc: 3<<32 | missed}
+	for name, c := range map[string]struct {
+		starts Past
+		number uint32
+		self   chain.Member
+		later  bool
+	}{
+		"a new node":                 {number: 3, self: own},
+		"only a state":               {starts: Past{1: whole(bucket.New(bucket.Config{Bucket: 1, Buckets: 1 << 16}))}, number: 3, self: own},
+		"there from the beginning":   {starts: Past{1: whole(unsplit)}, number: 0, self: own},
+		"has records":                {starts: Past{1: whole(kept), 3: whole(half)}, number: 3, self: own},
+		"not split yet":              {starts: Past{1: whole(unsplit)}, number: 3, later: true},
+		"split, half to come":        {starts: Past{1: pending(kept, half)}, number: 3, later: true},
+		"split, half gone":           {starts: Past{1: whole(kept)}, number: 3, self: other},
+		"the other one's half":       {starts: Past{1: pending(kept, half)}, number: 2, self: other},
+		"half of a half, to come":    {starts: Past{1: pending(kept, half)}, number: 7, later: true},
+		"half of a half, not split":  {starts: Past{1: whole(kept), 3: whole(half)}, number: 7, later: true},
+		"half of a half that is not": {starts: Past{1: whole(kept)}, number: 7, self: other},
+	} {
+		_, self, ok := c.starts.Begin(c.number, 7, 3)
+		if ok == c.later || ok && self != c.self {
+			t.Errorf("%s: %v %v", name, self, ok)
+		}
+	}
+}
