@@ -106,3 +106,27 @@ type MemberStep struct {
 	Change Change
 	Raft   uint64
 }
+
+// Ended gives, for each of the views that the planner wants, the nodes of the in-sync set before it that get no lease and whose
+// last one is over. They have to stay so until the view is committed; who proposes it looks once more. A bucket that State does
+// not have is left out.
+func (in *Input) Ended(views []shared.BucketView) map[uint32][]uint64 {
+	over := make(map[uint64]bool, len(in.Nodes))
+	for _, e := range in.Nodes {
+		over[e.Number] = e.Barred && e.LeaseUntil <= in.Now
+	}
+	ended := make(map[uint32][]uint64, len(views))
+	for _, b := range views {
+		if b.Bucket >= in.State.Buckets() {
+			continue
+		}
+		var nodes []uint64
+		for _, m := range in.State.Views[b.Bucket].Members() {
+			if over[m.Node] {
+				nodes = append(nodes, m.Node)
+			}
+		}
+		ended[b.Bucket] = nodes
+	}
+	return ended
+}

@@ -190,22 +190,12 @@ func primaries(state *shared.State, number uint64) (n int) {
 }
 
 func (r *reign) want(in *plan.Input, out *plan.Output) {
-	over := map[uint64]bool{}
-	for _, e := range in.Nodes {
-		over[e.Number] = e.Barred && e.LeaseUntil <= in.Now
-	}
+	ended := in.Ended(out.Views)
 	for _, b := range out.Views {
-		if b.Bucket >= in.State.Buckets() {
-			continue
+		if nodes, there := ended[b.Bucket]; there {
+			r.views.Add(flow.Ask{Bucket: b.Bucket, View: b.View})
+			r.ended[b.Bucket] = nodes
 		}
-		r.views.Add(flow.Ask{Bucket: b.Bucket, View: b.View})
-		var ended []uint64
-		for _, m := range in.State.Views[b.Bucket].Members() {
-			if over[m.Node] {
-				ended = append(ended, m.Node)
-			}
-		}
-		r.ended[b.Bucket] = ended
 	}
 	r.propose()
 }
