@@ -3,6 +3,7 @@ package subjects
 import (
 	"encoding/json"
 	"fmt"
+	"unicode/utf8"
 )
 
 // Cluster answers cluster: what the nodes and the buckets look like. It is asked for by people, so general JSON is good
@@ -88,6 +89,9 @@ func (c *Cluster) AppendJSON(dst []byte) []byte {
 // DecodeJSON reads the answer to cluster.
 func (c *Cluster) DecodeJSON(b []byte) error {
 	*c = Cluster{}
+	if !utf8.Valid(b) { // encoding/json would put other characters there, and skips the keys that it does not know
+		return fmt.Errorf("%w: the answer to cluster is not UTF-8", ErrBody)
+	}
 	if err := json.Unmarshal(b, c); err != nil {
 		return fmt.Errorf("%w: the answer to cluster: %w", ErrBody, err)
 	}
