@@ -11,8 +11,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/opencluster/oclocks/client/internal/machine"
 	"github.com/opencluster/oclocks/internal/boottime"
+	"github.com/opencluster/oclocks/internal/machine"
 	"github.com/opencluster/oclocks/subjects"
 )
 

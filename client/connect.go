@@ -11,8 +11,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nuid"
 
-	"github.com/opencluster/oclocks/client/internal/machine"
 	"github.com/opencluster/oclocks/internal/boottime"
+	"github.com/opencluster/oclocks/internal/machine"
 )
 
 // Connect connects to the broker and asks it for its map of buckets, so that a wrong address or missing permissions are

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/opencluster/oclocks/client/internal/machine"
+	"github.com/opencluster/oclocks/internal/machine"
 	"github.com/opencluster/oclocks/subjects"
 )
 

@@ -7,7 +7,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/opencluster/oclocks/client/internal/machine"
+	"github.com/opencluster/oclocks/internal/machine"
 	"github.com/opencluster/oclocks/subjects"
 )
 

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/opencluster/oclocks/client/internal/machine"
+	"github.com/opencluster/oclocks/internal/machine"
 	"github.com/opencluster/oclocks/subjects"
 )
 

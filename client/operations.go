@@ -8,7 +8,7 @@ import (
 
 	"github.com/nats-io/nuid"
 
-	"github.com/opencluster/oclocks/client/internal/machine"
+	"github.com/opencluster/oclocks/internal/machine"
 	"github.com/opencluster/oclocks/subjects"
 )
 

@@ -27,7 +27,7 @@
 //	disk.go     internal/journal: a list of records of which a beginning survives; arbiter/disk.go
 //
 // Not here at all: NATS itself (a message is lost, late or twice, an ordered link is a choice of the seed), the client's session
-// machine (client/internal/machine is closed to this folder), sessions, keep-alives, connection holds, reclaim, cancel, force, lists,
+// machine (internal/machine is closed to this folder), sessions, keep-alives, connection holds, reclaim, cancel, force, lists,
 // several zones, enrolment with tokens, arbiters without a daemon, rolling upgrades, full disks, failing fsyncs, bit flips in journals.
 //
 // # Time
