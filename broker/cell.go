@@ -53,7 +53,7 @@ func (s *shard) request(t *task, c *cell) {
 	t.in.HoldsFull, t.in.WaitersFull, t.in.SessionsFull = t.zone.full() // every operation can bring a new session
 	switch c.Request(s.now, &t.in, t.count) {
 	case replicated.Taken:
-		if s.closed.has(t.zone.name, t.in.Session.Conn) {
+		if s.closed.Has(t.zone.name, t.in.Session.Conn) {
 			// The connection's end was seen before the session's first request in this bucket.
 			c.Tell(s.now, &bucket.Input{Kind: bucket.Disconnect, Zone: t.zone.name, Conn: t.in.Session.Conn})
 		}

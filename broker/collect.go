@@ -4,9 +4,14 @@ import (
 	"context"
 	"time"
 
+	"github.com/opencluster/oclocks/broker/edge"
+	"github.com/opencluster/oclocks/broker/natsd"
 	"github.com/opencluster/oclocks/bucket"
 	"github.com/opencluster/oclocks/subjects"
 )
+
+// maxPage is the size of a page in bytes above which it is cut: with its subject it must fit into a message.
+const maxPage = natsd.MaxPayload - 16<<10
 
 const (
 	// collectTime is how long a request that concerns all buckets may take; a fail-over of some of them fits into it.
@@ -25,7 +30,7 @@ const (
 // ask answers a request that needs other nodes, on a goroutine of its own.
 func (z *zone) ask(t *task) *subjects.Refusal {
 	if t.req.Op == subjects.OpList {
-		if _, refusal := readPageMark(t.req.After); refusal != nil {
+		if _, refusal := edge.ReadPageMark(t.req.After); refusal != nil {
 			return refusal
 		}
 	}
@@ -34,7 +39,7 @@ func (z *zone) ask(t *task) *subjects.Refusal {
 		return overloaded()
 	}
 	in, req, size, reply := t.in, t.req, t.size, t.in.Reply
-	in.Reply, in.Req = shareReply, nil
+	in.Reply, in.Req = edge.ShareReply, nil
 	t.free()
 	z.d.helpers.Go(func() {
 		defer z.asking.Add(-1)
@@ -65,8 +70,8 @@ func (d *Daemon) working(limit time.Duration) (context.Context, context.CancelFu
 // collect asks all buckets, wherever their primaries are.
 func (z *zone) collect(ctx context.Context, in *bucket.Input, req *subjects.Request, size int) subjects.Body {
 	c := collect{
-		limit: int(req.Limit), pause: againTime, buckets: z.d.buckets, primaries: z.d.primariesOf,
-		ask: func(ctx context.Context, node uint64, wanted bucketSet) *part {
+		Collect: edge.Collect{Limit: int(req.Limit)}, pause: againTime, buckets: z.d.buckets, primaries: z.d.primariesOf,
+		ask: func(ctx context.Context, node uint64, wanted edge.BucketSet) *edge.Part {
 			if node == z.d.number {
 				return z.askOwn(ctx, in, req, size, wanted)
 			}
@@ -77,38 +82,22 @@ func (z *zone) collect(ctx context.Context, in *bucket.Input, req *subjects.Requ
 		return refusal
 	}
 	if req.Op != subjects.OpList {
-		return &subjects.SessionClosed{Released: c.released}
+		return &subjects.SessionClosed{Released: c.Released()}
 	}
-	page := c.page.page()
-	fit(page, nil, maxPage)
+	page := c.Page()
+	edge.Fit(page, nil, maxPage)
 	return page
 }
 
-// primariesOf says which node is to be asked about which of the buckets. Those that nobody can be asked about now are missing.
-func (d *Daemon) primariesOf(wanted bucketSet) map[uint64]bucketSet {
-	nodes := make(map[uint64]bucketSet)
-	views := d.state.Load().Views
-	for number := range views {
-		v := &views[number]
-		if v.Epoch == 0 || !wanted.has(uint32(number)) {
-			continue
-		}
-		node := v.Primary().Node
-		if d.peers.gone(node) {
-			continue // its successor is being found
-		}
-		if nodes[node] == nil {
-			nodes[node] = newBucketSet(len(views))
-		}
-		nodes[node].add(uint32(number))
-	}
-	return nodes
+// primariesOf says which node is to be asked about which of the buckets.
+func (d *Daemon) primariesOf(wanted edge.BucketSet) map[uint64]edge.BucketSet {
+	return edge.Primaries(d.state.Load().Views, wanted, d.peers.gone)
 }
 
 // askOwn asks those of this node's buckets.
-func (z *zone) askOwn(ctx context.Context, in *bucket.Input, req *subjects.Request, size int, wanted bucketSet) *part {
-	answer := make(chan *part, 1)
-	z.gather(in, req, size, wanted, func(p *part) { answer <- p })
+func (z *zone) askOwn(ctx context.Context, in *bucket.Input, req *subjects.Request, size int, wanted edge.BucketSet) *edge.Part {
+	answer := make(chan *edge.Part, 1)
+	z.gather(in, req, size, wanted, func(p *edge.Part) { answer <- p })
 	select {
 	case p := <-answer:
 		return p
@@ -119,47 +108,39 @@ func (z *zone) askOwn(ctx context.Context, in *bucket.Input, req *subjects.Reque
 
 // gather asks those of the wanted buckets that this node is primary of. done is called once, and must not wait; never if
 // the daemon ends before.
-func (z *zone) gather(in *bucket.Input, req *subjects.Request, size int, wanted bucketSet, done func(p *part)) {
+func (z *zone) gather(in *bucket.Input, req *subjects.Request, size int, wanted edge.BucketSet, done func(p *edge.Part)) {
 	own := *req
-	after, refusal := readPageMark(req.After)
+	after, refusal := edge.ReadPageMark(req.After)
 	if refusal != nil {
-		done(&part{refusal: refusal})
+		done(&edge.Part{Refusal: refusal})
 		return
 	}
 	own.After = after
 	z.scatter(in, &own, size, &gather{zone: z, op: req.Op, buckets: z.d.buckets(), wanted: wanted, limit: int(req.Limit),
 		done: func(g *gather, scratch []byte) []byte {
-			done(g.part())
+			done(edge.NewPart(g.op, g.buckets, g.limit, g.refusal, g.shares))
 			return scratch
 		}})
 }
 
-// collect is one request that concerns all buckets. In each round every bucket that has not answered yet is asked, at the
-// node that is its primary then, and nowhere else. What comes after its round does not count, so nothing counts twice. When
-// the number of buckets is doubled meanwhile it begins anew, because locks have moved then.
+// collect is one request that concerns all buckets, and how other nodes are asked.
 type collect struct {
-	missing  bucketSet // buckets that have not answered
-	of       int       // so many
-	page     pageMerge
-	released int
+	edge.Collect
 
-	limit     int           // records on a page
 	pause     time.Duration // before the next round
 	buckets   func() int
-	primaries func(wanted bucketSet) map[uint64]bucketSet
-	ask       func(ctx context.Context, node uint64, wanted bucketSet) *part // nil: no answer in time
+	primaries func(wanted edge.BucketSet) map[uint64]edge.BucketSet
+	ask       func(ctx context.Context, node uint64, wanted edge.BucketSet) *edge.Part // nil: no answer in time
 }
 
 // run asks until every bucket has answered.
 func (c *collect) run(ctx context.Context) *subjects.Refusal {
 	for {
-		if n := c.buckets(); n != c.of {
-			c.of, c.missing, c.page, c.released = n, allBuckets(n), pageMerge{limit: c.limit}, 0
-		}
+		c.Begin(c.buckets())
 		if refusal := c.round(ctx); refusal != nil {
 			return refusal
 		}
-		if c.missing.count() == 0 && c.of == c.buckets() {
+		if c.Whole(c.buckets()) {
 			return nil
 		}
 		select {
@@ -173,10 +154,10 @@ func (c *collect) run(ctx context.Context) *subjects.Refusal {
 func (c *collect) round(ctx context.Context) *subjects.Refusal {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
-	asked := c.primaries(c.missing)
+	asked := c.primaries(c.Missing())
 	type answer struct {
-		wanted bucketSet
-		*part
+		wanted edge.BucketSet
+		*edge.Part
 	}
 	answers := make(chan answer, len(asked))
 	for node, wanted := range asked { // order: all are asked at once
@@ -185,30 +166,12 @@ func (c *collect) round(ctx context.Context) *subjects.Refusal {
 	var refusal *subjects.Refusal
 	for range asked {
 		a := <-answers
-		if a.part == nil {
+		if a.Part == nil {
 			continue
 		}
-		if r := c.take(a.part, a.wanted); r != nil && refusal == nil {
+		if r := c.Take(a.Part, a.wanted); r != nil && refusal == nil {
 			refusal = r
 		}
 	}
 	return refusal
-}
-
-// take takes in what some buckets said.
-func (c *collect) take(p *part, wanted bucketSet) *subjects.Refusal {
-	if p.refusal != nil {
-		return p.refusal
-	}
-	if p.buckets != c.of || !p.covered.within(wanted) {
-		return nil // not an answer to what was asked
-	}
-	if p.page != nil {
-		if refusal := c.page.addPage(p.page); refusal != nil {
-			return nil // no page of a node of this version: as if it had not answered
-		}
-	}
-	c.missing.remove(p.covered)
-	c.released += p.released
-	return nil
 }

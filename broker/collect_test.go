@@ -11,52 +11,10 @@ import (
 	"github.com/nats-io/nats.go"
 	"pgregory.net/rapid"
 
+	"github.com/opencluster/oclocks/broker/edge"
 	"github.com/opencluster/oclocks/bucket"
 	"github.com/opencluster/oclocks/subjects"
 )
-
-func TestBucketSets(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		const buckets = 200
-		draw := func(label string) (bucketSet, map[uint32]bool) {
-			set, model := newBucketSet(buckets), map[uint32]bool{}
-			for _, number := range rapid.SliceOf(rapid.Uint32Range(0, buckets-1)).Draw(t, label) {
-				set.add(number)
-				model[number] = true
-			}
-			return set, model
-		}
-		a, inA := draw("a")
-		b, inB := draw("b")
-		if a.count() != len(inA) {
-			t.Fatalf("%d of %d", a.count(), len(inA))
-		}
-		back, err := readBucketSet(a.text())
-		if err != nil || !slices.Equal(back, a) {
-			t.Fatalf("%v read back as %v: %v", a, back, err)
-		}
-		within := true
-		for number := range inB {
-			within = within && inA[number]
-		}
-		if b.within(a) != within {
-			t.Fatalf("%v within %v: %v", inB, inA, !within)
-		}
-		if within {
-			a.remove(b)
-		}
-		for number := range uint32(buckets + 64) {
-			if want := inA[number] && !(within && inB[number]); a.has(number) != want {
-				t.Fatalf("bucket %d: %v", number, !want)
-			}
-		}
-	})
-	for _, text := range []string{"x", "AA", "AAAAAAAAAAA!"} {
-		if _, err := readBucketSet(text); err == nil {
-			t.Errorf("%q is a set", text)
-		}
-	}
-}
 
 // moving is a cluster whose buckets move between its nodes, and whose nodes answer or not, as drawn.
 type moving struct {
@@ -72,31 +30,31 @@ func (m *moving) buckets() int {
 	return len(m.primary)
 }
 
-func (m *moving) primaries(wanted bucketSet) map[uint64]bucketSet {
+func (m *moving) primaries(wanted edge.BucketSet) map[uint64]edge.BucketSet {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	nodes := map[uint64]bucketSet{}
+	nodes := map[uint64]edge.BucketSet{}
 	for number, node := range m.known {
-		if node == 0 || !wanted.has(uint32(number)) {
+		if node == 0 || !wanted.Has(uint32(number)) {
 			continue
 		}
 		if nodes[node] == nil {
-			nodes[node] = newBucketSet(len(m.known))
+			nodes[node] = edge.NewBucketSet(len(m.known))
 		}
-		nodes[node].add(uint32(number))
+		nodes[node].Add(uint32(number))
 	}
 	return nodes
 }
 
-func (m *moving) ask(ctx context.Context, node uint64, wanted bucketSet) *part {
+func (m *moving) ask(ctx context.Context, node uint64, wanted edge.BucketSet) *edge.Part {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	p := &part{buckets: len(m.primary), covered: newBucketSet(len(m.primary)), page: &subjects.Page{}}
+	p := &edge.Part{Buckets: len(m.primary), Covered: edge.NewBucketSet(len(m.primary)), Page: &subjects.Page{}}
 	for number, is := range m.primary {
-		if is == node && wanted.has(uint32(number)) {
-			p.covered.add(uint32(number))
-			p.released++
-			p.page.Locks = append(p.page.Locks, subjects.Record{Name: fmt.Sprintf("n%04d", number)})
+		if is == node && wanted.Has(uint32(number)) {
+			p.Covered.Add(uint32(number))
+			p.Released++
+			p.Page.Locks = append(p.Page.Locks, subjects.Record{Name: fmt.Sprintf("n%04d", number)})
 		}
 	}
 	copy(m.known, m.primary) // it learns
@@ -107,8 +65,8 @@ func (m *moving) ask(ctx context.Context, node uint64, wanted bucketSet) *part {
 		m.primary = slices.Concat(m.primary, m.primary)
 		m.known = slices.Clone(m.primary)
 	case "wrong": // answers for what it was not asked
-		p.covered = allBuckets(len(m.primary))
-		p.covered.remove(wanted)
+		p.Covered = edge.AllBuckets(len(m.primary))
+		p.Covered.Remove(wanted)
 	}
 	return p
 }
@@ -140,15 +98,15 @@ func TestEveryBucketCountsOnce(t *testing.T) {
 				m.known[i] = m.primary[i]
 			}
 		}
-		c := collect{limit: 1000, pause: time.Millisecond, buckets: m.buckets, primaries: m.primaries, ask: m.ask}
+		c := collect{Collect: edge.Collect{Limit: 1000}, pause: time.Millisecond, buckets: m.buckets, primaries: m.primaries, ask: m.ask}
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
 		if refusal := c.run(ctx); refusal != nil {
 			t.Fatal(refusal)
 		}
-		page := c.page.page()
-		if n := m.buckets(); c.released != n || len(page.Locks) != n || page.Next != "" {
-			t.Fatalf("released %d, page %v", c.released, page)
+		page := c.Page()
+		if n := m.buckets(); c.Released() != n || len(page.Locks) != n || page.Next != "" {
+			t.Fatalf("released %d, page %v", c.Released(), page)
 		}
 		for i, rec := range page.Locks {
 			if rec.Name != fmt.Sprintf("n%04d", i) {
@@ -174,7 +132,7 @@ func TestNoAnswerIsARefusal(t *testing.T) {
 		t.Errorf("refusal %v", refusal)
 	}
 	m.act = func(uint64) string { return "" }
-	c.ask = func(context.Context, uint64, bucketSet) *part { return &part{refusal: overloaded()} }
+	c.ask = func(context.Context, uint64, edge.BucketSet) *edge.Part { return &edge.Part{Refusal: overloaded()} }
 	if refusal := c.run(t.Context()); refusal == nil || refusal.Why != subjects.WhyOverloaded {
 		t.Errorf("refusal %v", refusal)
 	}
@@ -182,14 +140,14 @@ func TestNoAnswerIsARefusal(t *testing.T) {
 
 // What one node asks another arrives as it was sent, and so does the answer.
 func TestWhatNodesAskEachOther(t *testing.T) {
-	wanted := newBucketSet(100)
-	wanted.add(3)
-	wanted.add(99)
+	wanted := edge.NewBucketSet(100)
+	wanted.Add(3)
+	wanted.Add(99)
 	for _, req := range []subjects.Request{
-		{Op: subjects.OpList, Prefix: "a\xff", Has: subjects.HasPrefix, After: pageMark("a\xffb"), State: subjects.Held, Limit: 7, OlderThan: time.Minute},
+		{Op: subjects.OpList, Prefix: "a\xff", Has: subjects.HasPrefix, After: edge.PageMark("a\xffb"), State: subjects.Held, Limit: 7, OlderThan: time.Minute},
 		{Op: subjects.OpSessionClose, Session: "token", Number: 9, Done: 4, Has: subjects.HasRequest},
 	} {
-		in := &bucket.Input{Kind: bucket.Request, Zone: "z", User: "U1", Reply: shareReply, Session: bucket.Session{
+		in := &bucket.Input{Kind: bucket.Request, Zone: "z", User: "U1", Reply: edge.ShareReply, Session: bucket.Session{
 			ID: "abc", Incarnation: 1 << 60, Lease: time.Second, Conn: bucket.Conn{Server: "s", CID: 4}}}
 		msg, err := (&question{zone: "z", in: in, req: &req, wanted: wanted}).message(2)
 		if err != nil {
@@ -204,15 +162,15 @@ func TestWhatNodesAskEachOther(t *testing.T) {
 			t.Errorf("%s: %+v of %+v", msg.Subject, q, req)
 		}
 	}
-	page := &subjects.Page{Locks: []subjects.Record{{Name: "a<b", Held: true, Holders: []subjects.Holder{{User: "U", Token: 4}}}}, Next: pageMark("a<b")}
-	p, err := readPart((&part{covered: wanted, released: 5, page: page}).message())
-	if err != nil || p.released != 5 || !slices.Equal(p.covered, wanted) || string(p.page.AppendJSON(nil)) != string(page.AppendJSON(nil)) {
+	page := &subjects.Page{Locks: []subjects.Record{{Name: "a<b", Held: true, Holders: []subjects.Holder{{User: "U", Token: 4}}}}, Next: edge.PageMark("a<b")}
+	p, err := readPart(partMessage(&edge.Part{Covered: wanted, Released: 5, Page: page}))
+	if err != nil || p.Released != 5 || !slices.Equal(p.Covered, wanted) || string(p.Page.AppendJSON(nil)) != string(page.AppendJSON(nil)) {
 		t.Errorf("%+v: %v", p, err)
 	}
-	if p, err = readPart((&part{refusal: overloaded()}).message()); err != nil || p.refusal == nil || p.refusal.Why != subjects.WhyOverloaded {
+	if p, err = readPart(partMessage(&edge.Part{Refusal: overloaded()})); err != nil || p.Refusal == nil || p.Refusal.Why != subjects.WhyOverloaded {
 		t.Errorf("%+v: %v", p, err)
 	}
-	if p, err = readPart((&part{}).message()); err != nil || p.covered.count() != 0 || p.page != nil || p.refusal != nil {
+	if p, err = readPart(partMessage(&edge.Part{})); err != nil || p.Covered.Count() != 0 || p.Page != nil || p.Refusal != nil {
 		t.Errorf("%+v: %v", p, err)
 	}
 	for name, header := range map[string]nats.Header{

@@ -1,17 +1,15 @@
 package broker
 
 import (
+	"crypto/rand"
 	"time"
 
-	"github.com/opencluster/oclocks/bucket"
+	"github.com/opencluster/oclocks/broker/edge"
 	"github.com/opencluster/oclocks/subjects"
 )
 
 // ProtocolVersion is the version of docs/protocol.md that this broker speaks.
 const ProtocolVersion = 1
-
-// minLease is the shortest lease that a session may ask for: below it, a keep-alive every half lease is all there is.
-const minLease = 100 * time.Millisecond
 
 // features names what this broker can do beyond the first version of the protocol.
 var features = []string{"enqueue", "recall", "name64", "require", "lock-events", "cluster"}
@@ -69,58 +67,19 @@ func (d *Daemon) maxLease() time.Duration {
 	return limit
 }
 
-// openSession makes a session, or takes an earlier one up again with a higher incarnation. It asks nobody: the buckets
-// learn of the session from its first request, and judge the incarnations by comparing them. Wall time keeps them
-// rising when one secret is used twice; the secret's own number keeps them rising when the wall clock is set back.
+// openSession makes a session, or takes an earlier one up again.
 func (z *zone) openSession(t *task) subjects.Body {
-	req := &t.req
-	lease, refusal := z.lease(req)
-	if refusal != nil {
-		return refusal
-	}
-	session := bucket.Session{Incarnation: max(uint64(time.Now().UnixMilli()), z.incarnation+1), Lease: lease}
-	var err error
-	if req.Secret == "" {
-		session.ID, err = newSessionID()
-		if err != nil {
-			z.d.log.Error("open a session", "error", err)
-			return &subjects.Refusal{Code: 503, Reason: subjects.ReasonUnavailable, Message: "no session can be made now"}
-		}
-	} else {
-		var last uint64
-		session.ID, last, err = z.tokens.comeBack(t.in.User, req.Secret)
-		if err != nil {
-			return &subjects.Refusal{Code: 403, Reason: subjects.ReasonDenied, Field: "secret",
-				Message: "secret: not the secret of a session of this user in this cluster; leave it out to begin a new session"}
-		}
-		session.Incarnation = max(session.Incarnation, last+1)
-	}
-	z.incarnation = session.Incarnation
-	disconnect := "ttl"
-	if req.Server != "" && req.CID != 0 {
-		session.Conn = connOf(req.Server, req.CID)
-		disconnect = "event"
-	}
-	token, secret, err := z.tokens.mint(t.in.User, session)
-	if err != nil {
+	var random [edge.SessionRawLen]byte
+	rand.Read(random[:]) // never fails: crypto/rand ends the program instead
+	leases := edge.Leases{Default: z.d.state.Load().Settings.SessionLease, Max: z.d.maxLease()}
+	opened, refusal, err := z.sessions.Open(time.Now().UnixMilli(), edge.NewID(random), t.in.User, &t.req, leases)
+	switch {
+	case err != nil:
 		z.d.log.Error("open a session", "error", err)
 		return &subjects.Refusal{Code: 503, Reason: subjects.ReasonUnavailable, Message: "no session can be made now"}
+	case refusal != nil:
+		return refusal
 	}
-	return &subjects.Opened{
-		Session: token, Secret: secret, User: t.in.User, TTL: lease, Lease: lease, Node: z.d.node,
-		Incarnation: session.Incarnation, Disconnect: disconnect,
-		Events: subjects.SessionEventSubject(t.in.User, session.ID),
-	}
-}
-
-// lease is the lease that a session gets: what it asks for, at most max_lease.
-func (z *zone) lease(req *subjects.Request) (time.Duration, *subjects.Refusal) {
-	if req.Has&subjects.HasTTL == 0 {
-		return min(z.d.state.Load().Settings.SessionLease, z.d.maxLease()), nil
-	}
-	if req.TTL < minLease {
-		return 0, &subjects.Refusal{Code: 400, Reason: subjects.ReasonBadRequest, Field: "ttl",
-			Message: "ttl: a session's lease is at least " + minLease.String()}
-	}
-	return min(req.TTL, z.d.maxLease()).Truncate(time.Millisecond), nil
+	opened.Node = z.d.node
+	return opened
 }

@@ -3,6 +3,7 @@ package broker
 import (
 	"github.com/nats-io/nats.go"
 
+	"github.com/opencluster/oclocks/broker/edge"
 	"github.com/opencluster/oclocks/bucket"
 	"github.com/opencluster/oclocks/bucket/replicated"
 	"github.com/opencluster/oclocks/subjects"
@@ -50,7 +51,7 @@ func (s *shard) publish() {
 		}
 		switch e.Kind {
 		case bucket.Reply:
-			if e.To == shareReply {
+			if e.To == edge.ShareReply {
 				continue
 			}
 			s.complete(e)
@@ -82,7 +83,7 @@ func (s *shard) complete(e *bucket.Effect) {
 	switch body := e.Body.(type) {
 	case *subjects.Grant:
 		body.Node = s.d.node
-		body.Receipt = s.sealer.sign(e.Zone, body)
+		body.Receipt = s.sealer.Sign(e.Zone, body)
 	case *subjects.Queued:
 		body.Node = s.d.node
 	}
@@ -95,7 +96,7 @@ func (s *shard) notifyOwner(z *zone, e *bucket.Effect) {
 	}
 	if event.Grant != nil {
 		event.Grant.Node = s.d.node
-		event.Grant.Receipt = s.sealer.sign(e.Zone, event.Grant)
+		event.Grant.Receipt = s.sealer.Sign(e.Zone, event.Grant)
 	}
 	event.Subject = subjects.SessionEventSubject(e.User, e.SessionID)
 	s.text = event.AppendJSON(s.text[:0])

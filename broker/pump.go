@@ -11,9 +11,6 @@ import (
 	"github.com/opencluster/oclocks/subjects"
 )
 
-// maxSessionCache is how many verified session tokens a pump remembers; one more empties the memory.
-const maxSessionCache = 128 << 10
-
 // pump takes the zone's messages one by one: check, decode, answer or queue.
 func (z *zone) pump() {
 	defer close(z.done)
@@ -109,32 +106,13 @@ func (z *zone) prepare(t *task, addr subjects.Address, msg *nats.Msg) *subjects.
 	if t.req.Session == "" {
 		return nil
 	}
-	session, err := z.session(addr.User, t.req.Session)
+	session, err := z.sessions.Verify(addr.User, t.req.Session, z.d.maxLease())
 	if err != nil {
 		return &subjects.Refusal{Code: 410, Reason: subjects.ReasonSession, Field: "session",
 			Message: "session: " + err.Error() + "; open a new one with session-open"}
 	}
 	t.in.Session = session
 	return nil
-}
-
-// session verifies a token, or remembers that it was verified.
-func (z *zone) session(user, token string) (bucket.Session, error) {
-	key := sessionKey{user, token}
-	if s, ok := z.sessions[key]; ok {
-		return s, nil
-	}
-	s, err := z.tokens.verify(user, token)
-	if err != nil {
-		return bucket.Session{}, err
-	}
-	// The token may be older than the setting; a keep-alive must not promise more than that.
-	s.Lease = min(s.Lease, z.d.maxLease())
-	if len(z.sessions) >= maxSessionCache {
-		clear(z.sessions)
-	}
-	z.sessions[key] = s
-	return s, nil
 }
 
 // dispatch queues the task for the shard of its bucket, or for all shards, or for a goroutine that asks other nodes. It

@@ -8,6 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/opencluster/oclocks/broker/edge"
 	"github.com/opencluster/oclocks/bucket"
 	"github.com/opencluster/oclocks/subjects"
 )
@@ -32,7 +33,7 @@ type question struct {
 	zone   string
 	in     *bucket.Input
 	req    *subjects.Request
-	wanted bucketSet
+	wanted edge.BucketSet
 }
 
 func (q *question) message(node uint64) (*nats.Msg, error) {
@@ -42,14 +43,14 @@ func (q *question) message(node uint64) (*nats.Msg, error) {
 	}
 	return &nats.Msg{Subject: gatherSubject(node), Data: q.req.AppendJSON(nil), Header: nats.Header{
 		headerZone: {q.zone}, headerOp: {q.req.Op.String()}, headerUser: {q.in.User},
-		headerSession: {string(session)}, headerBuckets: {q.wanted.text()},
+		headerSession: {string(session)}, headerBuckets: {q.wanted.Text()},
 	}}, nil
 }
 
 // readQuestion reads what message wrote.
 func readQuestion(msg *nats.Msg) (*question, error) {
 	q := &question{zone: msg.Header.Get(headerZone), req: new(subjects.Request)}
-	q.in = &bucket.Input{Kind: bucket.Request, Zone: q.zone, User: msg.Header.Get(headerUser), Reply: shareReply}
+	q.in = &bucket.Input{Kind: bucket.Request, Zone: q.zone, User: msg.Header.Get(headerUser), Reply: edge.ShareReply}
 	op, ok := subjects.ParseOp(msg.Header.Get(headerOp))
 	if !ok || op != subjects.OpList && op != subjects.OpSessionClose {
 		return nil, fmt.Errorf("%w: %q is not asked of other nodes", errPart, msg.Header.Get(headerOp))
@@ -61,50 +62,50 @@ func readQuestion(msg *nats.Msg) (*question, error) {
 		return nil, fmt.Errorf("%w: session: %w", errPart, err)
 	}
 	var err error
-	if q.wanted, err = readBucketSet(msg.Header.Get(headerBuckets)); err != nil {
+	if q.wanted, err = edge.ReadBucketSet(msg.Header.Get(headerBuckets)); err != nil {
 		return nil, fmt.Errorf("%w: %w", errPart, err)
 	}
 	return q, nil
 }
 
-// message is the part for the node that asked. A page is cut so that it fits.
-func (p *part) message() *nats.Msg {
+// partMessage is a part for the node that asked. A page is cut so that it fits.
+func partMessage(p *edge.Part) *nats.Msg {
 	msg := &nats.Msg{Header: nats.Header{
-		headerBuckets: {p.covered.text()}, headerReleased: {strconv.Itoa(p.released)}, headerCount: {strconv.Itoa(p.buckets)},
+		headerBuckets: {p.Covered.Text()}, headerReleased: {strconv.Itoa(p.Released)}, headerCount: {strconv.Itoa(p.Buckets)},
 	}}
 	switch {
-	case p.refusal != nil:
+	case p.Refusal != nil:
 		msg.Header.Set(headerRefused, "1")
-		msg.Data = p.refusal.AppendJSON(nil)
-	case p.page != nil:
-		msg.Data = fit(p.page, nil, maxPage)
+		msg.Data = p.Refusal.AppendJSON(nil)
+	case p.Page != nil:
+		msg.Data = edge.Fit(p.Page, nil, maxPage)
 	}
 	return msg
 }
 
-// readPart reads what message wrote.
-func readPart(msg *nats.Msg) (*part, error) {
+// readPart reads what partMessage wrote.
+func readPart(msg *nats.Msg) (*edge.Part, error) {
 	if msg.Header.Get(headerRefused) != "" {
 		refusal, ok := subjects.DecodeRefusal(msg.Data)
 		if !ok {
 			return nil, fmt.Errorf("%w: not a refusal", errPart)
 		}
-		return &part{refusal: refusal}, nil
+		return &edge.Part{Refusal: refusal}, nil
 	}
-	p := new(part)
+	p := new(edge.Part)
 	var err error
-	if p.covered, err = readBucketSet(msg.Header.Get(headerBuckets)); err != nil {
+	if p.Covered, err = edge.ReadBucketSet(msg.Header.Get(headerBuckets)); err != nil {
 		return nil, fmt.Errorf("%w: %w", errPart, err)
 	}
-	if p.buckets, err = strconv.Atoi(msg.Header.Get(headerCount)); err != nil {
+	if p.Buckets, err = strconv.Atoi(msg.Header.Get(headerCount)); err != nil {
 		return nil, fmt.Errorf("%w: %w", errPart, err)
 	}
-	if p.released, err = strconv.Atoi(msg.Header.Get(headerReleased)); err != nil {
+	if p.Released, err = strconv.Atoi(msg.Header.Get(headerReleased)); err != nil {
 		return nil, fmt.Errorf("%w: %w", errPart, err)
 	}
 	if len(msg.Data) > 0 {
-		p.page = new(subjects.Page)
-		if err := p.page.DecodeJSON(msg.Data); err != nil {
+		p.Page = new(subjects.Page)
+		if err := p.Page.DecodeJSON(msg.Data); err != nil {
 			return nil, fmt.Errorf("%w: %w", errPart, err)
 		}
 	}
@@ -112,7 +113,7 @@ func readPart(msg *nats.Msg) (*part, error) {
 }
 
 // ask asks another node about some of its buckets. Nil: it did not answer in time, or not in a way that can be used.
-func (l *links) ask(ctx context.Context, node uint64, q *question) *part {
+func (l *links) ask(ctx context.Context, node uint64, q *question) *edge.Part {
 	msg, err := q.message(node)
 	if err != nil {
 		l.d.log.Error("ask another node", "node", node, "error", err)
@@ -142,14 +143,14 @@ func (l *links) asked(msg *nats.Msg) {
 	}
 	z := l.d.zone(q.zone)
 	if z == nil || z.stopping.Load() {
-		l.respond(msg.Reply, &part{}) // it answers for no bucket: they are asked for again, here or elsewhere
+		l.respond(msg.Reply, &edge.Part{}) // it answers for no bucket: they are asked for again, here or elsewhere
 		return
 	}
-	z.gather(q.in, q.req, len(msg.Data), q.wanted, func(p *part) { l.respond(msg.Reply, p) })
+	z.gather(q.in, q.req, len(msg.Data), q.wanted, func(p *edge.Part) { l.respond(msg.Reply, p) })
 }
 
-func (l *links) respond(reply string, p *part) {
-	msg := p.message()
+func (l *links) respond(reply string, p *edge.Part) {
+	msg := partMessage(p)
 	msg.Subject = reply
 	if err := l.conn.PublishMsg(msg); err != nil {
 		l.d.metrics.unsent.Inc()

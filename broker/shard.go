@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/opencluster/oclocks/broker/edge"
 	"github.com/opencluster/oclocks/bucket"
 	"github.com/opencluster/oclocks/bucket/chain"
 	"github.com/opencluster/oclocks/bucket/replicated"
@@ -28,8 +29,8 @@ type shard struct {
 	queue  *queue
 	timer  *boottime.Timer
 	keys   keySource
-	sealer *receipts
-	closed closedConns
+	sealer *edge.Receipts
+	closed edge.ClosedConns
 	done   chan struct{}
 
 	parked    map[*zone]parkedLoad // at all cells
@@ -52,7 +53,7 @@ type shard struct {
 
 func newShard(d *Daemon, index int) *shard {
 	return &shard{
-		d: d, index: index, queue: newQueue(), timer: boottime.NewTimer(), sealer: newReceipts(d.secret), parked: make(map[*zone]parkedLoad),
+		d: d, index: index, queue: newQueue(), timer: boottime.NewTimer(), sealer: edge.NewReceipts(d.secret), parked: make(map[*zone]parkedLoad),
 		zones: make(map[string]bucket.ZoneSettings), absent: make(map[uint32]chain.View), done: make(chan struct{}),
 	}
 }
@@ -122,9 +123,7 @@ func (s *shard) batch(tasks []*task) {
 		c := s.touched[i]
 		s.unpark(c)
 		c.later = grown // splitting is much work, so one after the other
-		if !grown {
-			grown = c.Grow(s.now, uint32(s.d.buckets()))
-		}
+		grown = c.Grow(s.now, uint32(s.d.buckets()), !grown) || grown
 		c.Round(s.now, &s.out)
 		s.sample(c)
 		if err := c.Err(); err != nil {

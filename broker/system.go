@@ -5,6 +5,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/opencluster/oclocks/broker/edge"
 	"github.com/opencluster/oclocks/broker/natsd"
 	"github.com/opencluster/oclocks/bucket"
 	"github.com/opencluster/oclocks/internal/boottime"
@@ -46,7 +47,7 @@ func (w *systemWatch) disconnected(msg *nats.Msg) {
 		return
 	}
 	w.d.metrics.disconnects.Inc()
-	w.d.connectionClosed(closed.Zone, connOf(closed.Server, closed.CID))
+	w.d.connectionClosed(closed.Zone, edge.ConnOf(closed.Server, closed.CID))
 }
 
 // connectionClosed tells every shard. The tasks are the daemon's own and not subject to the limit of a zone's requests;
@@ -54,7 +55,7 @@ func (w *systemWatch) disconnected(msg *nats.Msg) {
 func (d *Daemon) connectionClosed(zone string, conn bucket.Conn) {
 	for _, s := range d.shards {
 		s.queue.put(&task{kind: taskCall, call: func(s *shard) {
-			s.closed.add(zone, conn, boottime.Now())
+			s.closed.Add(zone, conn, boottime.Now())
 			s.all(func(c *cell) { c.Tell(s.now, &bucket.Input{Kind: bucket.Disconnect, Zone: zone, Conn: conn}) })
 		}})
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/opencluster/oclocks/bucket"
+	"github.com/opencluster/oclocks/broker/edge"
 	"github.com/opencluster/oclocks/conf"
 	"github.com/opencluster/oclocks/subjects"
 )
@@ -29,10 +29,7 @@ type zone struct {
 	stats    serviceStats
 	settings atomic.Pointer[conf.Zone]
 
-	tokens   *tokens // pump only
-	sessions map[sessionKey]bucket.Session
-
-	incarnation uint64 // pump only: of the session that was opened last
+	sessions *edge.Sessions // pump only
 
 	holds, waiters, sessionCount atomic.Int64
 
@@ -50,14 +47,11 @@ type zone struct {
 	done     chan struct{}
 }
 
-type sessionKey struct{ user, token string }
-
 // newZone connects into the zone's account and starts the pump; nothing arrives before subscribe.
 func (d *Daemon) newZone(settings conf.Zone) (*zone, error) {
 	z := &zone{
 		d: d, name: settings.Name, inbox: make(chan *nats.Msg, inboxSize),
-		tokens: newTokens(d.secret, settings.Name), sessions: make(map[sessionKey]bucket.Session),
-		hot: make(map[uint32]*nats.Subscription), through: make(chan struct{}, 1), quit: make(chan struct{}), done: make(chan struct{}),
+		sessions: edge.NewSessions(d.secret, settings.Name), hot: make(map[uint32]*nats.Subscription), through: make(chan struct{}, 1), quit: make(chan struct{}), done: make(chan struct{}),
 	}
 	z.stats.started = time.Now().UTC()
 	z.configure(settings)

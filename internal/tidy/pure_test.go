@@ -20,7 +20,7 @@ import (
 )
 
 // pureRooms are the folders whose packages are pure: same state and same input give the same output.
-var pureRooms = []string{"subjects", "bucket", "bucket/chain", "bucket/replicated", "arbiter/core", "arbiter/plan", "broker/control/flow",
+var pureRooms = []string{"subjects", "bucket", "bucket/chain", "bucket/replicated", "arbiter/core", "arbiter/plan", "broker/control/flow", "broker/edge",
 	"internal/machine", "conf/shared"}
 
 // pureImports is all that a pure room may import. What is missing on purpose: os, net, context, sync, runtime, log,
@@ -35,6 +35,7 @@ var pureImports = []string{
 // roomImports is what single rooms may import beyond that, and which members of it they may use (nil: all): the rest of
 // these packages reads files, the network or random numbers.
 var roomImports = map[string]map[string][]string{
+	"broker/edge": {"crypto/hmac": {"Equal", "New"}},
 	"arbiter/core": {
 		"go.etcd.io/raft/v3": {"Config", "ErrProposalDropped", "ErrSnapshotTemporarilyUnavailable", "ErrStepPeerNotFound", "IsEmptyHardState",
 			"IsEmptySnap", "MemoryStorage", "NewMemoryStorage", "NewRawNode", "RawNode", "ReadOnlySafe", "ReadState", "Ready",

@@ -1,4 +1,4 @@
-package broker
+package edge
 
 import (
 	"strings"
@@ -10,7 +10,7 @@ import (
 )
 
 func testSession() bucket.Session {
-	return bucket.Session{ID: "AAECAwQFBgc", Incarnation: 7, Lease: 1500 * time.Millisecond, Conn: connOf("NSERVER", 42)}
+	return bucket.Session{ID: "AAECAwQFBgc", Incarnation: 7, Lease: 1500 * time.Millisecond, Conn: ConnOf("NSERVER", 42)}
 }
 
 func TestSessionTokenRoundTrip(t *testing.T) {

@@ -1,8 +1,7 @@
-package broker
+package edge
 
 import (
 	"crypto/hmac"
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
@@ -26,16 +25,19 @@ import (
 // and the secret, with which the session can be opened again, is the base64url of id 8 | incarnation 8 | MAC 16. Both
 // MACs cover the zone and the user, so a token is worth nothing for anybody else.
 const (
-	sessionRawLen  = 8
+	// SessionRawLen is the length in bytes of what a session's public id is made of, drawn at random.
+	SessionRawLen = 8
+
 	sessionBodyLen = 8 + 4 + 8 + 8
 	macLen         = 16
 )
 
-var errToken = errors.New("not a session token of this user, zone and cluster")
+// ErrToken is what everything is that was not made for this user in this zone of this cluster.
+var ErrToken = errors.New("not a session token of this user, zone and cluster")
 
 var tokenText = base64.RawURLEncoding.Strict()
 
-// tokens makes and verifies session tokens. It is not safe for concurrent use: each pump has its own.
+// tokens makes and verifies session tokens. It is not safe for concurrent use.
 type tokens struct {
 	zone   string
 	token  hash.Hash // HMAC-SHA256, keyed
@@ -63,8 +65,8 @@ func deriveKey(clusterSecret []byte, use string) []byte {
 // mint signs the token and the secret of a session.
 func (t *tokens) mint(user string, s bucket.Session) (token, secret string, err error) {
 	id, err := tokenText.DecodeString(s.ID)
-	if err != nil || len(id) != sessionRawLen {
-		return "", "", fmt.Errorf("mint a session token: id %q: %w", s.ID, errToken)
+	if err != nil || len(id) != SessionRawLen {
+		return "", "", fmt.Errorf("mint a session token: id %q: %w", s.ID, ErrToken)
 	}
 	body := make([]byte, 0, sessionBodyLen+macLen)
 	body = binary.BigEndian.AppendUint64(body, s.Incarnation)
@@ -74,22 +76,22 @@ func (t *tokens) mint(user string, s bucket.Session) (token, secret string, err 
 	body = append(body, t.mac(t.token, user, s.ID, body)...)
 	token = s.ID + tokenText.EncodeToString(body)
 
-	back := append(make([]byte, 0, 2*sessionRawLen+macLen), id...)
+	back := append(make([]byte, 0, 2*SessionRawLen+macLen), id...)
 	back = binary.BigEndian.AppendUint64(back, s.Incarnation)
-	back = append(back, t.mac(t.secret, user, s.ID, back[sessionRawLen:])...)
+	back = append(back, t.mac(t.secret, user, s.ID, back[SessionRawLen:])...)
 	return token, tokenText.EncodeToString(back), nil
 }
 
-// verify reads a token; the error is errToken for everything that is not this user's token in this zone.
+// verify reads a token; the error is ErrToken for everything that is not this user's token in this zone.
 func (t *tokens) verify(user, token string) (bucket.Session, error) {
 	if len(token) != subjects.SessionIDLen+tokenText.EncodedLen(sessionBodyLen+macLen) {
-		return bucket.Session{}, errToken
+		return bucket.Session{}, ErrToken
 	}
 	id := token[:subjects.SessionIDLen]
 	body, err := tokenText.DecodeString(token[subjects.SessionIDLen:])
 	if err != nil || len(body) != sessionBodyLen+macLen ||
 		!hmac.Equal(body[sessionBodyLen:], t.mac(t.token, user, id, body[:sessionBodyLen])) {
-		return bucket.Session{}, errToken
+		return bucket.Session{}, ErrToken
 	}
 	s := bucket.Session{
 		ID:          id,
@@ -104,17 +106,17 @@ func (t *tokens) verify(user, token string) (bucket.Session, error) {
 
 // comeBack reads a secret and gives the session's id and the incarnation that the secret was made for.
 func (t *tokens) comeBack(user, secret string) (id string, incarnation uint64, err error) {
-	if len(secret) != tokenText.EncodedLen(2*sessionRawLen+macLen) {
-		return "", 0, errToken // the decoder passes over line ends
+	if len(secret) != tokenText.EncodedLen(2*SessionRawLen+macLen) {
+		return "", 0, ErrToken // the decoder passes over line ends
 	}
 	raw, err := tokenText.DecodeString(secret)
-	if err != nil || len(raw) != 2*sessionRawLen+macLen {
-		return "", 0, errToken
+	if err != nil || len(raw) != 2*SessionRawLen+macLen {
+		return "", 0, ErrToken
 	}
-	id = tokenText.EncodeToString(raw[:sessionRawLen])
-	body := raw[sessionRawLen : 2*sessionRawLen]
-	if !hmac.Equal(raw[2*sessionRawLen:], t.mac(t.secret, user, id, body)) {
-		return "", 0, errToken
+	id = tokenText.EncodeToString(raw[:SessionRawLen])
+	body := raw[SessionRawLen : 2*SessionRawLen]
+	if !hmac.Equal(raw[2*SessionRawLen:], t.mac(t.secret, user, id, body)) {
+		return "", 0, ErrToken
 	}
 	return id, binary.BigEndian.Uint64(body), nil
 }
@@ -133,14 +135,8 @@ func (t *tokens) mac(h hash.Hash, user, id string, body []byte) []byte {
 	return t.sum[:macLen]
 }
 
-// newSessionID draws a session's public id.
-func newSessionID() (string, error) {
-	var raw [sessionRawLen]byte
-	if _, err := rand.Read(raw[:]); err != nil {
-		return "", fmt.Errorf("draw a session id: %w", err)
-	}
-	return tokenText.EncodeToString(raw[:]), nil
-}
+// NewID is the public id of a session that is made of random bytes.
+func NewID(random [SessionRawLen]byte) string { return tokenText.EncodeToString(random[:]) }
 
 // A connection is named by a hash of its server's id, because the id itself (56 characters) would double the token.
 // Two servers of one cluster with one hash would at worst end a session early that named the other's connection.
@@ -157,7 +153,7 @@ func connHash(server string) uint64 {
 
 func connServer(h uint64) string { return strconv.FormatUint(h, 16) }
 
-// connOf names a client's connection as sessions do.
-func connOf(serverID string, cid uint64) bucket.Conn {
+// ConnOf names a client's connection as sessions do.
+func ConnOf(serverID string, cid uint64) bucket.Conn {
 	return bucket.Conn{Server: connServer(xxhash.Sum64String(serverID) | 1), CID: cid}
 }

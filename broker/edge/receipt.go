@@ -1,4 +1,4 @@
-package broker
+package edge
 
 import (
 	"crypto/hmac"
@@ -9,21 +9,22 @@ import (
 	"github.com/opencluster/oclocks/subjects"
 )
 
-// receipts signs grants, so that a holder can prove its hold to a cluster that has lost it (reclaim, in recovery). Not
-// safe for concurrent use: each shard has its own.
-type receipts struct {
+// Receipts signs grants, so that a holder can prove its hold to a cluster that has lost it (reclaim, in recovery). Not
+// safe for concurrent use.
+type Receipts struct {
 	mac hash.Hash
 	buf []byte
 	sum []byte
 }
 
-func newReceipts(clusterSecret []byte) *receipts {
-	return &receipts{mac: hmac.New(sha256.New, deriveKey(clusterSecret, "receipt"))}
+// NewReceipts derives the key from the cluster's secret (32 bytes).
+func NewReceipts(clusterSecret []byte) *Receipts {
+	return &Receipts{mac: hmac.New(sha256.New, deriveKey(clusterSecret, "receipt"))}
 }
 
-// sign is the base64url of a MAC over everything that a reclaim says: zone, name, token, key, epoch, mode, slots, take,
+// Sign is the base64url of a MAC over everything that a reclaim says: zone, name, token, key, epoch, mode, slots, take,
 // kind, session, user, ttl. The texts are preceded by their lengths.
-func (r *receipts) sign(zone string, g *subjects.Grant) string {
+func (r *Receipts) Sign(zone string, g *subjects.Grant) string {
 	b := r.buf[:0]
 	for _, s := range [...]string{zone, g.Name, g.Session, g.User} {
 		b = binary.BigEndian.AppendUint32(b, uint32(len(s)))

@@ -1,4 +1,4 @@
-package broker
+package edge
 
 import (
 	"fmt"
@@ -25,12 +25,12 @@ func TestPagesShowEveryNameOnce(t *testing.T) {
 			if page > 2*len(names)+2 {
 				t.Fatalf("no end after %d pages", page)
 			}
-			merge := pageMerge{limit: limit}
+			merge := PageMerge{Limit: limit}
 			for b := range buckets {
 				recs, through, done := bucketPage(names, b, buckets, after, min(scan, limit))
-				merge.add(recs, through, done)
+				merge.Add(recs, through, done)
 			}
-			got := merge.page()
+			got := merge.Page()
 			if len(got.Locks) > limit {
 				t.Fatalf("%d records, limit %d", len(got.Locks), limit)
 			}
@@ -41,7 +41,7 @@ func TestPagesShowEveryNameOnce(t *testing.T) {
 				break
 			}
 			var refusal *subjects.Refusal
-			if after, refusal = readPageMark(got.Next); refusal != nil {
+			if after, refusal = ReadPageMark(got.Next); refusal != nil {
 				t.Fatal(refusal)
 			}
 		}
@@ -68,7 +68,7 @@ func bucketPage(names []string, b, buckets int, after string, scan int) (recs []
 
 func TestPageMarkRefusesWhatItDidNotMake(t *testing.T) {
 	for _, mark := range []string{"!", "a b", "=", fmt.Sprintf("%06000d", 0)} {
-		if _, refusal := readPageMark(mark); refusal == nil || refusal.Field != "after" {
+		if _, refusal := ReadPageMark(mark); refusal == nil || refusal.Field != "after" {
 			t.Errorf("%.20q: refusal %v", mark, refusal)
 		}
 	}
@@ -82,14 +82,14 @@ func TestPageFitsIntoAMessage(t *testing.T) {
 		page.Locks = append(page.Locks, rec)
 	}
 	const limit = 8 << 10
-	body := fit(page, nil, limit)
+	body := Fit(page, nil, limit)
 	if len(body) > limit || len(page.Locks) == 0 {
 		t.Fatalf("%d records in %d bytes", len(page.Locks), len(body))
 	}
-	if name, refusal := readPageMark(page.Next); refusal != nil || name != page.Locks[len(page.Locks)-1].Name {
+	if name, refusal := ReadPageMark(page.Next); refusal != nil || name != page.Locks[len(page.Locks)-1].Name {
 		t.Errorf("goes on after %q", name)
 	}
-	if fit(page, nil, 1); len(page.Locks) != 1 {
+	if Fit(page, nil, 1); len(page.Locks) != 1 {
 		t.Errorf("%d records where not even one fits", len(page.Locks))
 	}
 }

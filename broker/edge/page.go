@@ -1,27 +1,24 @@
-package broker
+package edge
 
 import (
 	"cmp"
 	"encoding/base64"
 	"slices"
 
-	"github.com/opencluster/oclocks/broker/natsd"
 	"github.com/opencluster/oclocks/subjects"
 )
 
-// maxPage is the size of a page in bytes above which it is cut: with its subject it must fit into a message.
-const maxPage = natsd.MaxPayload - 16<<10
-
-// pageMerge makes one page of a list out of what each bucket gave: records in the order of their names, and the name
+// PageMerge makes one page of a list out of what each bucket gave: records in the order of their names, and the name
 // up to which that bucket was searched. The page ends at the lowest name up to which all of them were, or at its limit.
-type pageMerge struct {
-	limit   int
+type PageMerge struct {
+	Limit   int // records on a page
 	recs    []subjects.Record
 	through string // lowest name up to which an unfinished bucket was searched
 	partial bool   // some bucket was not searched to its end
 }
 
-func (p *pageMerge) add(recs []subjects.Record, through string, done bool) {
+// Add adds what one bucket gave: records in order, and the name up to which it was searched unless it is done.
+func (p *PageMerge) Add(recs []subjects.Record, through string, done bool) {
 	p.recs = append(p.recs, recs...)
 	if done {
 		return
@@ -31,16 +28,17 @@ func (p *pageMerge) add(recs []subjects.Record, through string, done bool) {
 	}
 }
 
-// addPage adds what was merged elsewhere: a page is as good as what one bucket gives. It must be one of our own.
-func (p *pageMerge) addPage(page *subjects.Page) *subjects.Refusal {
-	through, refusal := readPageMark(page.Next)
+// AddPage adds what was merged elsewhere: a page is as good as what one bucket gives. It must be one of our own.
+func (p *PageMerge) AddPage(page *subjects.Page) *subjects.Refusal {
+	through, refusal := ReadPageMark(page.Next)
 	if refusal == nil {
-		p.add(page.Locks, through, page.Next == "")
+		p.Add(page.Locks, through, page.Next == "")
 	}
 	return refusal
 }
 
-func (p *pageMerge) page() *subjects.Page {
+// Page is the merged page.
+func (p *PageMerge) Page() *subjects.Page {
 	slices.SortFunc(p.recs, func(a, b subjects.Record) int { return cmp.Compare(a.Name, b.Name) })
 	next := ""
 	if p.partial {
@@ -52,30 +50,30 @@ func (p *pageMerge) page() *subjects.Page {
 		})
 		p.recs, next = p.recs[:end], p.through
 	}
-	if len(p.recs) > p.limit {
-		p.recs = p.recs[:p.limit]
-		next = p.recs[p.limit-1].Name
+	if len(p.recs) > p.Limit {
+		p.recs = p.recs[:p.Limit]
+		next = p.recs[p.Limit-1].Name
 	}
-	return &subjects.Page{Locks: p.recs, Next: pageMark(next)}
+	return &subjects.Page{Locks: p.recs, Next: PageMark(next)}
 }
 
-// fit writes the page into scratch; as much of its beginning as is at most limit bytes, and at least one record. Each
+// Fit writes the page into scratch; as much of its beginning as is at most limit bytes, and at least one record. Each
 // bucket bounds what it gives, but there are many of them.
-func fit(page *subjects.Page, scratch []byte, limit int) []byte {
+func Fit(page *subjects.Page, scratch []byte, limit int) []byte {
 	scratch = page.AppendJSON(scratch[:0])
 	for len(scratch) > limit && len(page.Locks) > 1 {
 		page.Locks = page.Locks[:max(1, min(len(page.Locks)-1, len(page.Locks)*limit/len(scratch)))]
-		page.Next = pageMark(page.Locks[len(page.Locks)-1].Name)
+		page.Next = PageMark(page.Locks[len(page.Locks)-1].Name)
 		scratch = page.AppendJSON(scratch[:0])
 	}
 	return scratch
 }
 
-// pageMark makes the opaque `next` out of the name after which the next page begins; "" stays "".
-func pageMark(name string) string { return base64.RawURLEncoding.EncodeToString([]byte(name)) }
+// PageMark makes the opaque `next` out of the name after which the next page begins; "" stays "".
+func PageMark(name string) string { return base64.RawURLEncoding.EncodeToString([]byte(name)) }
 
-// readPageMark is the name in a page mark, or a refusal.
-func readPageMark(mark string) (string, *subjects.Refusal) {
+// ReadPageMark is the name in a page mark, or a refusal.
+func ReadPageMark(mark string) (string, *subjects.Refusal) {
 	name, err := base64.RawURLEncoding.DecodeString(mark)
 	if err != nil || len(name) > subjects.MaxName {
 		return "", &subjects.Refusal{Code: 400, Reason: subjects.ReasonBadRequest, Field: "after",

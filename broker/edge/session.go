@@ -1,0 +1,108 @@
+package edge
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/opencluster/oclocks/bucket"
+	"github.com/opencluster/oclocks/subjects"
+)
+
+const (
+	// MinLease is the shortest lease that a session may ask for: below it, a keep-alive every half lease is all there is.
+	MinLease = 100 * time.Millisecond
+
+	// maxSessionCache is how many verified session tokens are remembered; one more empties the memory.
+	maxSessionCache = 128 << 10
+)
+
+// Sessions opens the sessions of one zone and verifies their tokens. It is not safe for concurrent use.
+type Sessions struct {
+	tokens      *tokens
+	verified    map[sessionKey]bucket.Session
+	incarnation uint64 // of the session that was opened last
+}
+
+type sessionKey struct{ user, token string }
+
+// NewSessions derives its keys from the cluster's secret (32 bytes).
+func NewSessions(clusterSecret []byte, zone string) *Sessions {
+	return &Sessions{tokens: newTokens(clusterSecret, zone), verified: make(map[sessionKey]bucket.Session)}
+}
+
+// Leases are the bounds of sessions' leases.
+type Leases struct {
+	Default time.Duration // if none is asked for
+	Max     time.Duration
+}
+
+// Verify says whose session a token is; ErrToken. A token may be older than the longest lease is set: a keep-alive must not
+// promise more than that.
+func (s *Sessions) Verify(user, token string, longest time.Duration) (bucket.Session, error) {
+	key := sessionKey{user, token}
+	if session, ok := s.verified[key]; ok {
+		return session, nil
+	}
+	session, err := s.tokens.verify(user, token)
+	if err != nil {
+		return bucket.Session{}, err
+	}
+	session.Lease = min(session.Lease, longest)
+	if len(s.verified) >= maxSessionCache {
+		clear(s.verified)
+	}
+	s.verified[key] = session
+	return session, nil
+}
+
+// ErrSessionID is what Open says of an id that is not made of SessionRawLen bytes.
+var ErrSessionID = errors.New("not the id of a session")
+
+// Open makes a session, or takes an earlier one up again with a higher incarnation. It asks nobody: the buckets learn of the
+// session from its first request, and judge the incarnations by comparing them. Wall time (Unix milliseconds) keeps them
+// rising when one secret is used twice; the secret's own number keeps them rising when the wall clock is set back. id is
+// drawn at random, the public id of a new session (NewID). The reply lacks its Node. ErrSessionID is the only error.
+func (s *Sessions) Open(wall int64, id, user string, req *subjects.Request, leases Leases) (*subjects.Opened, *subjects.Refusal, error) {
+	lease, refusal := leases.of(req)
+	if refusal != nil {
+		return nil, refusal, nil
+	}
+	session := bucket.Session{ID: id, Incarnation: max(uint64(wall), s.incarnation+1), Lease: lease}
+	if req.Secret != "" {
+		var last uint64
+		var err error
+		session.ID, last, err = s.tokens.comeBack(user, req.Secret)
+		if err != nil {
+			return nil, &subjects.Refusal{Code: 403, Reason: subjects.ReasonDenied, Field: "secret",
+				Message: "secret: not the secret of a session of this user in this cluster; leave it out to begin a new session"}, nil
+		}
+		session.Incarnation = max(session.Incarnation, last+1)
+	}
+	s.incarnation = session.Incarnation
+	disconnect := "ttl"
+	if req.Server != "" && req.CID != 0 {
+		session.Conn = ConnOf(req.Server, req.CID)
+		disconnect = "event"
+	}
+	token, secret, err := s.tokens.mint(user, session)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w: %w", ErrSessionID, err)
+	}
+	return &subjects.Opened{
+		Session: token, Secret: secret, User: user, TTL: lease, Lease: lease, Incarnation: session.Incarnation,
+		Disconnect: disconnect, Events: subjects.SessionEventSubject(user, session.ID),
+	}, nil, nil
+}
+
+// of is the lease that a session gets: what it asks for, at most the longest.
+func (l Leases) of(req *subjects.Request) (time.Duration, *subjects.Refusal) {
+	if req.Has&subjects.HasTTL == 0 {
+		return min(l.Default, l.Max), nil
+	}
+	if req.TTL < MinLease {
+		return 0, &subjects.Refusal{Code: 400, Reason: subjects.ReasonBadRequest, Field: "ttl",
+			Message: "ttl: a session's lease is at least " + MinLease.String()}
+	}
+	return min(req.TTL, l.Max).Truncate(time.Millisecond), nil
+}
