@@ -15,47 +15,70 @@ type event struct {
 	at    int64
 	order uint64
 	do    func()
+	actor *actor // whose turn it is, in place of do
 }
 
 func (e *event) before(o *event) bool { return e.at < o.at || e.at == o.at && e.order < o.order }
 
-// agenda is a binary heap of events.
-type agenda []event
+// agenda is a heap of events, each with four below it. An actor is in it once at the most, and knows where, so that a turn can be
+// brought forward.
+type agenda struct{ list []event }
 
-func (a *agenda) push(e event) {
-	list := append(*a, e)
-	i := len(list) - 1
+const branches = 4
+
+func (a *agenda) put(i int, e event) {
+	a.list[i] = e
+	if e.actor != nil {
+		e.actor.place = i
+	}
+}
+
+// rise puts an event where it belongs, at i or above it.
+func (a *agenda) rise(i int, e event) {
 	for i > 0 {
-		up := (i - 1) / 2
-		if !list[i].before(&list[up]) {
+		up := (i - 1) / branches
+		if !e.before(&a.list[up]) {
 			break
 		}
-		list[i], list[up] = list[up], list[i]
+		a.put(i, a.list[up])
 		i = up
 	}
-	*a = list
+	a.put(i, e)
+}
+
+func (a *agenda) push(e event) {
+	a.list = append(a.list, event{})
+	a.rise(len(a.list)-1, e)
 }
 
 func (a *agenda) pop() event {
-	list := *a
-	top := list[0]
-	last := len(list) - 1
-	list[0], list[last] = list[last], event{}
-	list = list[:last]
-	for i := 0; ; {
-		least := i
-		for _, child := range [...]int{2*i + 1, 2*i + 2} {
-			if child < last && list[child].before(&list[least]) {
+	top := a.list[0]
+	last := len(a.list) - 1
+	moved := a.list[last]
+	a.list[last] = event{}
+	a.list = a.list[:last]
+	if last == 0 {
+		return top
+	}
+	i := 0
+	for {
+		first := branches*i + 1
+		if first >= last {
+			break
+		}
+		least := first
+		for child := first + 1; child < min(first+branches, last); child++ {
+			if a.list[child].before(&a.list[least]) {
 				least = child
 			}
 		}
-		if least == i {
+		if !a.list[least].before(&moved) {
 			break
 		}
-		list[i], list[least] = list[least], list[i]
+		a.put(i, a.list[least])
 		i = least
 	}
-	*a = list
+	a.put(i, moved)
 	return top
 }
 
@@ -64,6 +87,7 @@ type actor struct {
 	p     *process
 	name  string
 	at    int64        // of its next turn
+	place int          // in the agenda, if at is a time
 	stall int64        // it gets no processor before
 	turn  func()       // one turn
 	next  func() int64 // by the machine's clock: when it wants a turn without being rung for
@@ -87,28 +111,43 @@ func (a *actor) wake(at int64) {
 	if at >= a.at || a.over {
 		return
 	}
+	w := a.p.w
+	w.order++
+	e := event{at: max(at, w.now), order: w.order, actor: a}
+	planned := a.at != never
 	a.at = at
-	a.p.w.plan(at, func() {
-		if a.at != at || a.over || a.p.dead {
-			return
+	if planned {
+		w.agenda.rise(a.place, e)
+	} else {
+		w.agenda.push(e)
+	}
+}
+
+// act is the actor's turn, if its process lives and its machine goes.
+func (a *actor) act() {
+	a.at = never
+	w := a.p.w
+	if a.over || a.p.dead {
+		return
+	}
+	if until := max(a.p.m.paused, a.stall); until > w.now {
+		if until == a.stall {
+			w.fault("goroutine stalled")
 		}
-		a.at = never
-		if until := max(a.p.m.paused, a.stall); until > a.p.w.now {
-			a.wake(until + a.p.m.lag())
-			return
-		}
-		if a.p.w.now > a.second+second {
-			a.second, a.turns = a.p.w.now, 0
-		}
-		if a.turns++; a.turns > maxTurns {
-			a.p.w.fail("%v: %s has had %d turns in a second: it goes round and round", a.p.m, a.name, a.turns)
-		}
-		a.turn()
-		if a.over || a.p.dead {
-			return
-		}
-		if next := a.next(); next != never {
-			a.wake(max(a.p.m.real(next), a.p.w.now+5*us)) // a turn takes some time
-		}
-	})
+		a.wake(until + a.p.m.lag())
+		return
+	}
+	if w.now > a.second+second {
+		a.second, a.turns = w.now, 0
+	}
+	if a.turns++; a.turns > maxTurns {
+		w.fail("%v: %s has had %d turns in a second: it goes round and round", a.p.m, a.name, a.turns)
+	}
+	a.turn()
+	if a.over || a.p.dead {
+		return
+	}
+	if next := a.next(); next != never {
+		a.wake(max(a.p.m.real(next), w.now+5*us)) // a turn takes some time
+	}
 }

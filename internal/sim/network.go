@@ -8,9 +8,14 @@ func (w *world) send(from, to *machine, what string, do func(p *process)) {
 		return
 	}
 	gen := to.gen
-	arrive := func() {
-		if to.p != nil && to.gen == gen {
-			to.p.whenAwake(func() { do(to.p) })
+	var arrive func()
+	arrive = func() {
+		switch p := to.p; {
+		case p == nil || to.gen != gen:
+		case to.paused > w.now:
+			w.plan(to.paused+to.lag(), arrive)
+		default:
+			do(p)
 		}
 	}
 	if from == to {

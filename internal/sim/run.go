@@ -62,7 +62,16 @@ const settleTime = 90 * second
 
 // Run simulates the cluster of a seed. storyLines is how many of the last events are told if something goes wrong.
 func Run(seed uint64, storyLines int) Result {
+	r := run(seed, 0)
+	if len(r.Wrong) > 0 && storyLines > 0 {
+		r = run(seed, storyLines) // once more, to tell it
+	}
+	return r
+}
+
+func run(seed uint64, storyLines int) Result {
 	w := newWorld(seed)
+	w.telling = storyLines > 0
 	began := w.now
 	w.after(4*second, func() { w.trouble(began + w.mix.time) })
 	w.syncDisks()

@@ -3,7 +3,6 @@ package sim
 import (
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"time"
 
 	"github.com/opencluster/oclocks/bucket/chain"
@@ -32,6 +31,8 @@ type world struct {
 	stats Stats
 	story story
 	wrong []string
+
+	telling bool // the story is kept
 }
 
 // maxCrowd is how many events may have the same time.
@@ -61,14 +62,14 @@ func newWorld(seed uint64) *world {
 
 func (w *world) plan(at int64, do func()) {
 	w.order++
-	w.agenda.push(event{max(at, w.now), w.order, do})
+	w.agenda.push(event{at: max(at, w.now), order: w.order, do: do})
 }
 
 func (w *world) after(d int64, do func()) { w.plan(w.now+d, do) }
 
 // run lets time pass up to an instant, or until something is wrong.
 func (w *world) run(until int64) {
-	for len(w.agenda) > 0 && w.agenda[0].at <= until && len(w.wrong) < maxWrong {
+	for len(w.agenda.list) > 0 && w.agenda.list[0].at <= until && len(w.wrong) < maxWrong {
 		e := w.agenda.pop()
 		if e.at > w.now {
 			w.now, w.crowd = e.at, 0
@@ -77,7 +78,11 @@ func (w *world) run(until int64) {
 			w.fail("%d things happen at once: something goes round and round", w.crowd)
 		}
 		w.stats.Events++
-		e.do()
+		if e.actor != nil {
+			e.actor.act()
+		} else {
+			e.do()
+		}
 	}
 	if len(w.wrong) < maxWrong {
 		w.now = max(w.now, until)
@@ -104,53 +109,8 @@ func (w *world) fail(format string, args ...any) {
 	w.tell("VIOLATION %s", text)
 }
 
-func (w *world) stamp() string { return fmt.Sprintf("%12.6f", float64(w.now)/float64(second)) }
-
-// tell adds to the story.
-func (w *world) tell(format string, args ...any) {
-	if w.story.full || len(w.story.lines) < storyMost || true {
-		w.story.add(w.stamp(), format, args...)
-	}
-}
-
 // fault counts that something went wrong on purpose.
 func (w *world) fault(kind string) { w.stats.Faults[kind]++ }
-
-// storyMost is how many lines of the story are kept: the last ones.
-const storyMost = 4000
-
-type line struct {
-	stamp, format string
-	args          []any
-}
-
-// story has the last events. What they are about is put into words only if somebody wants to read them.
-type story struct {
-	lines []line
-	head  int
-	full  bool
-}
-
-func (s *story) add(stamp, format string, args ...any) {
-	l := line{stamp, format, args}
-	if len(s.lines) < storyMost {
-		s.lines = append(s.lines, l)
-		return
-	}
-	s.full = true
-	s.lines[s.head] = l
-	s.head = (s.head + 1) % storyMost
-}
-
-// last puts the last lines into words.
-func (s *story) last(n int) []string {
-	var out []string
-	all := append(slices.Clone(s.lines[s.head:]), s.lines[:s.head]...)
-	for _, l := range all[max(0, len(all)-n):] {
-		out = append(out, l.stamp+" "+fmt.Sprintf(l.format, l.args...))
-	}
-	return out
-}
 
 // machine is a computer: a clock, a disk, and a process if it is up.
 type machine struct {

@@ -1,0 +1,55 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+)
+
+func (w *world) stamp() string { return stamp(w.now) }
+
+func stamp(at int64) string { return fmt.Sprintf("%12.6f", float64(at)/float64(second)) }
+
+// tell adds to the story, if it is to be told. Nothing may be drawn or changed for the sake of its arguments.
+func (w *world) tell(format string, args ...any) {
+	if w.telling {
+		w.story.add(line{w.now, fmt.Sprintf(format, args...)})
+	}
+}
+
+// storyMost is how many lines of the story are kept: the last ones.
+const storyMost = 20_000
+
+type line struct {
+	at   int64
+	text string
+}
+
+func (l line) String() string { return stamp(l.at) + " " + l.text }
+
+// story has the last events.
+type story struct {
+	lines []line
+	head  int
+}
+
+func (s *story) add(l line) {
+	if len(s.lines) < storyMost {
+		s.lines = append(s.lines, l)
+		return
+	}
+	s.lines[s.head] = l
+	s.head = (s.head + 1) % storyMost
+}
+
+// all gives the lines in their order.
+func (s *story) all() []line { return append(slices.Clone(s.lines[s.head:]), s.lines[:s.head]...) }
+
+// last gives the last lines.
+func (s *story) last(n int) []string {
+	var out []string
+	all := s.all()
+	for _, l := range all[max(0, len(all)-n):] {
+		out = append(out, l.String())
+	}
+	return out
+}
