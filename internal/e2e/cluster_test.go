@@ -3,10 +3,7 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
-	"net"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -15,7 +12,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/opencluster/oclocks/conf"
+	"github.com/opencluster/oclocks/internal/e2e/daemons"
 	"github.com/opencluster/oclocks/subjects"
 )
 
@@ -25,6 +22,8 @@ type cluster struct {
 	root  testing.TB // the test whose end is the end of the daemons
 	nodes []*node
 	args  []string
+
+	network *daemons.Network // of those whose nodes have namespaces of their own
 }
 
 // use makes t, a part of the cluster's test, the one that fails if something goes wrong from now on.
@@ -39,11 +38,7 @@ func (c *cluster) use(t testing.TB) {
 
 // node is one of them: its directory and its addresses stay over its deaths.
 type node struct {
-	id, name, dir string
-	listen, route string
-	wrap          []string // command before the daemon's own, such as ip netns exec
-	args          []string // of this daemon
-	env           []string
+	*daemons.Node
 	*process
 	url string
 }
@@ -68,61 +63,31 @@ func newCluster(t testing.TB, n int, args ...string) *cluster {
 }
 
 // newNodes gives n nodes addresses and places for their directories, and names after the number of those that there are.
-func newNodes(t testing.TB, there, n int) []*node {
+func newNodes(t testing.TB, there, n int) (nodes []*node) {
 	t.Helper()
-	ports, dir := freePorts(t, 2*n), t.TempDir()
-	nodes := make([]*node, n)
-	for i := range nodes {
-		name := fmt.Sprint("n", there+i+1)
-		nodes[i] = &node{
-			name: name, dir: filepath.Join(dir, name),
-			listen: fmt.Sprint("127.0.0.1:", ports[2*i]), route: fmt.Sprint("127.0.0.1:", ports[2*i+1]),
-		}
+	list, err := daemons.OnLoopback(t.TempDir(), there, n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range list {
+		nodes = append(nodes, &node{Node: n})
 	}
 	return nodes
 }
 
-// freePorts are ports that nobody listened on a moment ago.
-func freePorts(t testing.TB, n int) []int {
-	t.Helper()
-	var ports []int
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer l.Close()
-		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
+// members are the nodes without their processes.
+func (c *cluster) members() (list []*daemons.Node) {
+	for _, n := range c.nodes {
+		list = append(list, n.Node)
 	}
-	return ports
+	return list
 }
 
 // enroll makes the directories of nodes that belong together.
 func (c *cluster) enroll() {
 	c.t.Helper()
-	must := func(err error) {
-		c.t.Helper()
-		if err != nil {
-			c.t.Fatal(err)
-		}
-	}
-	var membership conf.Membership
-	for i, n := range c.nodes {
-		id, err := conf.NodeID(n.dir)
-		must(err)
-		n.id = id
-		if i > 0 {
-			_, err := membership.Enter(n.dir, id)
-			must(err)
-			continue
-		}
-		auth, err := conf.OpenAuth(n.dir)
-		must(err)
-		must(auth.EnsureZone(conf.DefaultZone))
-		identity, err := conf.CreateIdentity(n.dir, "oclocks", id)
-		must(err)
-		membership, err = auth.Membership(identity.Authority(), map[string][]string{id: {n.route}})
-		must(err)
+	if err := daemons.Enroll(c.members()); err != nil {
+		c.t.Fatal(err)
 	}
 }
 
@@ -137,20 +102,7 @@ func (c *cluster) start(i int) {
 func (c *cluster) launch(i int) {
 	c.t.Helper()
 	n := c.nodes[i]
-	args := append(slices.Clone(n.wrap), command(c.t, "oclocks-daemon"), "--data", n.dir, "--node", n.name, "--listen", n.listen,
-		"--http", "off", "--log-format", "json", "--cluster-listen", n.route)
-	if i > 0 {
-		var others []string
-		for _, o := range c.nodes {
-			if o != n {
-				others = append(others, o.route)
-			}
-		}
-		args = append(args, "--join", strings.Join(others, ","))
-	}
-	args = append(append(args, c.args...), n.args...)
-	cmd := exec.Command(args[0], args[1:]...)
-	cmd.Env = append(os.Environ(), n.env...)
+	cmd := n.Command(command(c.t, "oclocks-daemon"), c.members(), c.args)
 	n.process = start(c.root, cmd, (*exec.Cmd).StderrPipe)
 	n.process.t = c.t
 }
@@ -184,7 +136,7 @@ func (c *cluster) plain(i int) *nats.Conn {
 func (c *cluster) urls(i int) string {
 	var all []string
 	for k := range c.nodes {
-		all = append(all, "nats://"+c.nodes[(i+k)%len(c.nodes)].listen)
+		all = append(all, "nats://"+c.nodes[(i+k)%len(c.nodes)].Listen)
 	}
 	return strings.Join(all, ",")
 }
@@ -243,14 +195,14 @@ func (c *cluster) lookAt(nc *nats.Conn, bucket uint32) (*subjects.Cluster, error
 func (c *cluster) byNumber(all *subjects.Cluster, number uint64) int {
 	for _, n := range all.Nodes {
 		if n.Number == number {
-			return slices.IndexFunc(c.nodes, func(m *node) bool { return m.id == n.Node })
+			return slices.IndexFunc(c.nodes, func(m *node) bool { return m.ID == n.Node })
 		}
 	}
 	return -1
 }
 
 // only is the address of one node, with no way to another.
-func (c *cluster) only(i int) string { return "nats://" + c.nodes[i].listen }
+func (c *cluster) only(i int) string { return "nats://" + c.nodes[i].Listen }
 
 // await waits until the cluster, as the i-th node sees it, is as it should be.
 func (c *cluster) await(i int, what string, ok func(*subjects.Cluster) bool) *subjects.Cluster {
@@ -293,7 +245,7 @@ func (c *cluster) leader(i int) int {
 	all := c.await(i, "somebody leads", func(all *subjects.Cluster) bool { return all.Leader != 0 })
 	for _, n := range all.Nodes {
 		if n.Number == all.Leader {
-			return slices.IndexFunc(c.nodes, func(m *node) bool { return m.id == n.Node })
+			return slices.IndexFunc(c.nodes, func(m *node) bool { return m.ID == n.Node })
 		}
 	}
 	c.t.Fatalf("the leader is unknown: %+v", all)
@@ -306,7 +258,7 @@ func (c *cluster) named(i int, prefix string) string {
 	info := c.info(i)
 	for k := range 10_000 {
 		name := fmt.Sprint(prefix, k)
-		if info.Map.Primary[subjects.BucketOf(name, info.Buckets)] == c.nodes[i].id {
+		if info.Map.Primary[subjects.BucketOf(name, info.Buckets)] == c.nodes[i].ID {
 			return name
 		}
 	}

@@ -40,7 +40,7 @@ func TestCorruptedChangeIsAlerted(t *testing.T) {
 	c.arm(1, "chain.corrupt=1000")
 	for _, n := range c.nodes {
 		if n.find(isAlert) == nil {
-			t.Fatalf("%s never tells an alert", n.name)
+			t.Fatalf("%s never tells an alert", n.Name)
 		}
 	}
 	c.arm(1)

@@ -42,7 +42,7 @@ func replayDsync(t *testing.T, nodes, down int) {
 	defer disconnect(t, first.conn) // while the nodes are there
 	for i := nodes - down - crashing; i < nodes-down; i++ {
 		c.kill(i)
-		if err := os.RemoveAll(filepath.Join(c.nodes[i].dir, "journal")); err != nil {
+		if err := os.RemoveAll(filepath.Join(c.nodes[i].Dir, "journal")); err != nil {
 			t.Fatal(err)
 		}
 	}

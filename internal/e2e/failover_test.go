@@ -131,12 +131,12 @@ func TestKilledHomeLosesNothing(t *testing.T) {
 // kill -9 of a node that is primary of nothing, because of its priority: nobody waits for its lease.
 func TestKilledSecondaryLosesNothing(t *testing.T) {
 	c := newCluster(t, 3)
-	c.nodes[2].args = []string{"--priority", "15"}
+	c.nodes[2].Args = []string{"--priority", "15"}
 	for i := range c.nodes {
 		c.start(i)
 	}
 	c.settled(0, 3)
-	if info := c.info(0); slices.Contains(info.Map.Primary, c.nodes[2].id) {
+	if info := c.info(0); slices.Contains(info.Map.Primary, c.nodes[2].ID) {
 		t.Fatalf("a node of priority 15 is primary: %v", info.Map.Primary)
 	}
 	s := stage(t, c, 0, 1, 100, 0, 1)

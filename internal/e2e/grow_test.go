@@ -17,15 +17,15 @@ import (
 func (c *cluster) join() {
 	c.t.Helper()
 	n := newNodes(c.root, len(c.nodes), 1)[0]
-	token := tool(c.t, "oclocks-startup", "token", "--data", c.nodes[0].dir, "--at", "nats://"+c.nodes[0].listen)
-	n.env = append(n.env, "OCLOCKS_TOKEN="+strings.TrimSpace(token))
+	token := tool(c.t, "oclocks-startup", "token", "--data", c.nodes[0].Dir, "--at", "nats://"+c.nodes[0].Listen)
+	n.Env = append(n.Env, "OCLOCKS_TOKEN="+strings.TrimSpace(token))
 	c.nodes = append(c.nodes, n)
 	c.start(len(c.nodes) - 1)
-	id, err := conf.NodeID(n.dir)
+	id, err := conf.NodeID(n.Dir)
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	n.id, n.env = id, nil
+	n.ID, n.Env = id, nil
 }
 
 // remove stops a node in good order and has the cluster forget it.
@@ -33,7 +33,7 @@ func (c *cluster) remove(n *node) {
 	c.t.Helper()
 	n.signal(syscall.SIGTERM)
 	n.wait()
-	tool(c.t, "oclocks-config", "--data", c.nodes[0].dir, "nodes", "remove", n.name)
+	tool(c.t, "oclocks-config", "--data", c.nodes[0].Dir, "nodes", "remove", n.Name)
 	c.nodes = slices.DeleteFunc(slices.Clone(c.nodes), func(m *node) bool { return m == n })
 }
 
@@ -72,7 +72,7 @@ func TestTwentyDaemons(t *testing.T) {
 	c := newCluster(t, n, "--node-lease", "4s")
 	begin := time.Now()
 	c.start(0)
-	tool(t, "oclocks-config", "--data", c.nodes[0].dir, "set", "copies", "5")
+	tool(t, "oclocks-config", "--data", c.nodes[0].Dir, "set", "copies", "5")
 	for i := 1; i < n; i++ { // all at once would be some thousand TLS handshakes at one time
 		c.start(i)
 	}
@@ -94,7 +94,7 @@ func (c *cluster) resident() (span [2]int) {
 	c.t.Helper()
 	span[0] = 1 << 30
 	for _, n := range c.nodes {
-		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", n.cmd.Process.Pid))
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", n.Cmd.Process.Pid))
 		if err != nil {
 			c.t.Fatal(err)
 		}
@@ -143,7 +143,7 @@ func (c *cluster) views(what string, bad func([]shared.Node, shared.BucketView) 
 func (c *cluster) poor(nodes []shared.Node, v shared.BucketView) bool {
 	for _, m := range v.View.Chain[:v.View.InSync] {
 		at := slices.IndexFunc(nodes, func(n shared.Node) bool { return n.Number == m.Node })
-		if at < 0 || !slices.ContainsFunc(c.nodes, func(n *node) bool { return n.id == nodes[at].ID && n.alive() }) {
+		if at < 0 || !slices.ContainsFunc(c.nodes, func(n *node) bool { return n.ID == nodes[at].ID && n.alive() }) {
 			return true
 		}
 	}

@@ -27,12 +27,12 @@ import (
 // withFaults gives every node a file of its own with fault points, none of which is armed.
 func (c *cluster) withFaults() *cluster {
 	for _, n := range c.nodes {
-		n.env = append(n.env, fault.Variable+"="+faultFile(n))
+		n.Env = append(n.Env, fault.Variable+"="+faultFile(n))
 	}
 	return c
 }
 
-func faultFile(n *node) string { return n.dir + ".faults" }
+func faultFile(n *node) string { return n.Dir + ".faults" }
 
 // arm arms a fault point of the i-th node, with nothing: disarms all of them.
 func (c *cluster) arm(i int, points ...string) {
@@ -49,7 +49,7 @@ func (c *cluster) arm(i int, points ...string) {
 // inside is a connection into the account of the nodes at the i-th one, with the keys that are in its directory.
 func (c *cluster) inside(i int) *nats.Conn {
 	c.t.Helper()
-	auth, err := conf.ReadAuth(c.nodes[i].dir)
+	auth, err := conf.ReadAuth(c.nodes[i].Dir)
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -69,7 +69,7 @@ func (c *cluster) inside(i int) *nats.Conn {
 // admin is an operator at the i-th node.
 func (c *cluster) admin(i int) *admin.Client {
 	c.t.Helper()
-	client, err := admin.Dial(c.nodes[i].dir, "")
+	client, err := admin.Dial(c.nodes[i].Dir, "")
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -113,7 +113,7 @@ func (c *cluster) inners(nc *nats.Conn, wanted ...int) map[int]*inner {
 				c.t.Fatalf("what a node says of its copies: %v: %s", err, in.Copies)
 			}
 		}
-		all[slices.IndexFunc(c.nodes, func(n *node) bool { return n.id == in.Identifier })] = &in
+		all[slices.IndexFunc(c.nodes, func(n *node) bool { return n.ID == in.Identifier })] = &in
 	}
 	return all
 }

@@ -1,42 +1,36 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
+	"github.com/opencluster/oclocks/internal/e2e/daemons"
 	"github.com/opencluster/oclocks/subjects"
 )
-
-// insideEnv says that the test runs in the hub of its own network.
-const insideEnv = "OCLOCKS_E2E_HUB"
 
 // inNetwork runs the test again in a network of its own: a namespace for each of n nodes and one for the hub, where the
 // test and its clients are, which routes between all. It gives a cluster whose nodes are there, nil in the outer test.
 func inNetwork(t *testing.T, n int, args ...string) *cluster {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("network namespaces need root")
+	if daemons.InHub() {
+		return namespaced(t, n, args)
 	}
-	if _, err := exec.LookPath("ip"); err != nil {
-		t.Skip("network namespaces need the command ip, of the Debian package iproute2")
-	}
-	if prefix := os.Getenv(insideEnv); prefix != "" {
-		return namespaced(t, prefix, n, args)
-	}
-	prefix := fmt.Sprintf("ocl%d", os.Getpid())
-	hub := prefix + "h"
-	makeNetwork(t, prefix, hub, n)
-	run := exec.Command("ip", "netns", "exec", hub, os.Args[0], "-test.run", "^"+t.Name()+"$", "-test.v")
+	run := exec.Command(os.Args[0], "-test.run", "^"+t.Name()+"$", "-test.v")
 	bin, err := binDir()
 	if err != nil {
 		t.Fatal(err)
 	}
-	run.Env = append(os.Environ(), insideEnv+"="+prefix, binEnv+"="+bin)
+	run.Env = append(os.Environ(), daemons.BinVariable+"="+bin)
+	if err := daemons.IntoHub(run); errors.Is(err, daemons.ErrNoNamespaces) {
+		t.Skip(err)
+	} else if err != nil {
+		t.Fatal(err)
+	}
 	out, err := run.CombinedOutput()
 	t.Logf("in the network:\n%s", out)
 	if err != nil {
@@ -45,46 +39,22 @@ func inNetwork(t *testing.T, n int, args ...string) *cluster {
 	return nil
 }
 
-// makeNetwork makes the namespaces. Node i has the address 10.77.i.2; the hub is 10.77.i.1 there.
-func makeNetwork(t *testing.T, prefix, hub string, n int) {
-	t.Helper()
-	ip(t, "netns add "+hub)
-	t.Cleanup(func() { ip(t, "netns del "+hub) })
-	ip(t, "-n "+hub+" link set lo up")
-	if out, err := exec.Command("ip", "netns", "exec", hub, "sysctl", "-qw", "net.ipv4.ip_forward=1").CombinedOutput(); err != nil {
-		t.Fatalf("switch on routing: %v: %s", err, out)
-	}
-	for i := 1; i <= n; i++ {
-		ns, outer, inner := fmt.Sprint(prefix, "n", i), fmt.Sprint("h", i), fmt.Sprint("n", i)
-		ip(t, "netns add "+ns)
-		t.Cleanup(func() { ip(t, "netns del "+ns) })
-		ip(t, fmt.Sprintf("-n %s link add %s type veth peer name %s netns %s", hub, outer, inner, ns))
-		ip(t, fmt.Sprintf("-n %s addr add 10.77.%d.1/24 dev %s", hub, i, outer))
-		ip(t, fmt.Sprintf("-n %s link set %s up", hub, outer))
-		ip(t, fmt.Sprintf("-n %s addr add 10.77.%d.2/24 dev %s", ns, i, inner))
-		ip(t, fmt.Sprintf("-n %s link set %s up", ns, inner))
-		ip(t, fmt.Sprintf("-n %s link set lo up", ns))
-		ip(t, fmt.Sprintf("-n %s route add default via 10.77.%d.1", ns, i))
-	}
-}
-
-func ip(t testing.TB, args string) {
-	t.Helper()
-	if out, err := exec.Command("ip", strings.Fields(args)...).CombinedOutput(); err != nil {
-		t.Fatalf("ip %s: %v: %s", args, err, out)
-	}
-}
-
 // namespaced makes and starts the cluster of a network.
-func namespaced(t *testing.T, prefix string, n int, args []string) *cluster {
+func namespaced(t *testing.T, n int, args []string) *cluster {
 	t.Helper()
 	c := &cluster{t: t, root: t, args: append([]string{"--allow-open-zone-on-any-address"}, args...)}
+	var err error
+	if c.network, err = daemons.OpenNetwork(); err != nil {
+		t.Fatal(err)
+	}
 	for i := 1; i <= n; i++ {
-		c.nodes = append(c.nodes, &node{
-			name: fmt.Sprint("n", i), dir: filepath.Join(t.TempDir(), fmt.Sprint("n", i)),
-			listen: fmt.Sprintf("10.77.%d.2:4222", i), route: fmt.Sprintf("10.77.%d.2:6222", i),
-			wrap: []string{"ip", "netns", "exec", fmt.Sprint(prefix, "n", i)},
-		})
+		if err := c.network.Add(i); err != nil {
+			t.Fatal(err)
+		}
+		c.nodes = append(c.nodes, &node{Node: &daemons.Node{
+			Name: fmt.Sprint("n", i), Dir: filepath.Join(t.TempDir(), fmt.Sprint("n", i)),
+			Listen: daemons.Address(i) + ":4222", Route: daemons.Address(i) + ":6222", Wrap: daemons.At(i),
+		}})
 	}
 	c.enroll()
 	for i := range c.nodes {
@@ -96,9 +66,14 @@ func namespaced(t *testing.T, prefix string, n int, args []string) *cluster {
 // cut stops everything that goes from node i to node j; what is on its way back still arrives. It gives what mends it.
 func (c *cluster) cut(i, j int) (mend func()) {
 	c.t.Helper()
-	rule := fmt.Sprintf("from 10.77.%d.2 to 10.77.%d.2 blackhole", i+1, j+1)
-	ip(c.t, "rule add "+rule)
-	return func() { ip(c.t, "rule del "+rule) }
+	if err := c.network.Cut(i+1, j+1); err != nil {
+		c.t.Fatal(err)
+	}
+	return func() {
+		if err := c.network.Mend(i+1, j+1); err != nil {
+			c.t.Fatal(err)
+		}
+	}
 }
 
 // part cuts both ways between the nodes of one side and all others.

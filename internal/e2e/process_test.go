@@ -1,41 +1,33 @@
 package e2e
 
 import (
-	"bufio"
-	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/opencluster/oclocks/internal/e2e/daemons"
 )
 
 // patience bounds every wait for something that must come.
 const patience = 20 * time.Second
 
-// binEnv is a directory that has the commands already.
-const binEnv = "OCLOCKS_E2E_BIN"
-
 // binDir has the commands, built once for all tests.
 var binDir = sync.OnceValues(func() (string, error) {
-	if dir := os.Getenv(binEnv); dir != "" {
+	if dir := os.Getenv(daemons.BinVariable); dir != "" {
 		return dir, nil
 	}
 	dir, err := os.MkdirTemp("", "oclocks-e2e")
 	if err != nil {
 		return "", err
 	}
-	build := exec.Command("go", "build", "-o", dir+string(filepath.Separator), "../../cmd/...")
-	if out, err := build.CombinedOutput(); err != nil {
-		return dir, fmt.Errorf("build the commands: %w\n%s", err, out)
-	}
-	return dir, nil
+	return dir, daemons.Build(dir)
 })
 
 func TestMain(m *testing.M) {
@@ -43,7 +35,7 @@ func TestMain(m *testing.M) {
 		os.Exit(childMain(role))
 	}
 	code := m.Run()
-	if dir, err := binDir(); err == nil && os.Getenv(binEnv) == "" {
+	if dir, err := binDir(); err == nil && os.Getenv(daemons.BinVariable) == "" {
 		os.RemoveAll(dir)
 	}
 	os.Exit(code)
@@ -59,35 +51,30 @@ func command(t testing.TB, name string) string {
 	return filepath.Join(dir, name)
 }
 
-// process is a child that prints one JSON object a line. What it printed is kept.
+// process is a child of a test, which fails with it.
 type process struct {
-	t     testing.TB
-	cmd   *exec.Cmd
-	ended chan struct{}
-
-	mu    sync.Mutex
-	lines []map[string]any
-	seen  int           // of lines, by line
-	more  chan struct{} // closed when there is another line, or no more will come
-	over  bool
+	t testing.TB
+	*daemons.Process
 }
 
 // logsEnv is a directory into which everything that the children print is written, for whoever looks for a fault.
 const logsEnv = "OCLOCKS_E2E_LOGS"
 
+// started counts children, for the names of their logs.
+var started atomic.Int64
+
 // start runs a command and reads the JSON lines that it prints to out (its stdout or stderr).
-func start(t testing.TB, cmd *exec.Cmd, pipe func(*exec.Cmd) (io.ReadCloser, error)) *process {
+func start(t testing.TB, cmd *exec.Cmd, pipe daemons.Pipe) *process {
 	t.Helper()
-	out, err := pipe(cmd)
+	var output daemons.Output
+	if dir := os.Getenv(logsEnv); dir != "" {
+		output.File = filepath.Join(dir, fmt.Sprintf("%s-%d.log", strings.ReplaceAll(t.Name(), "/", "_"), started.Add(1)))
+	}
+	child, err := daemons.Start(cmd, pipe, output)
 	if err != nil {
 		t.Fatal(err)
 	}
-	dieWithParent(cmd)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	p := &process{t: t, cmd: cmd, ended: make(chan struct{}), more: make(chan struct{})}
-	go p.read(out, fmt.Sprintf("%s-%d.log", strings.ReplaceAll(t.Name(), "/", "_"), cmd.Process.Pid))
+	p := &process{t: t, Process: child}
 	t.Cleanup(func() {
 		p.signal(syscall.SIGCONT)
 		p.kill()
@@ -95,94 +82,32 @@ func start(t testing.TB, cmd *exec.Cmd, pipe func(*exec.Cmd) (io.ReadCloser, err
 	return p
 }
 
-func (p *process) read(out io.Reader, name string) {
-	defer close(p.ended)
-	if dir := os.Getenv(logsEnv); dir != "" {
-		if f, err := os.Create(filepath.Join(dir, name)); err == nil {
-			defer f.Close()
-			out = io.TeeReader(out, f)
-		}
-	}
-	for in := bufio.NewScanner(out); in.Scan(); {
-		var line map[string]any
-		if json.Unmarshal(in.Bytes(), &line) == nil {
-			p.said(func() { p.lines = append(p.lines, line) })
-		}
-	}
-	p.said(func() { p.over = true })
-}
-
-func (p *process) said(what func()) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	what()
-	close(p.more)
-	p.more = make(chan struct{})
-}
-
 // line waits for a line in which key has the value, after the one that the last call gave.
 func (p *process) line(key, value string) map[string]any {
 	p.t.Helper()
 	line := p.find(func(line map[string]any) bool { return line[key] == value })
 	if line == nil {
-		p.t.Fatalf("%s never said %s=%s", filepath.Base(p.cmd.Path), key, value)
+		p.t.Fatalf("%s never said %s=%s", filepath.Base(p.Cmd.Path), key, value)
 	}
 	return line
 }
 
 // find waits for a line, nil if it never comes.
-func (p *process) find(ok func(line map[string]any) bool) map[string]any {
-	timeout := time.After(patience)
-	for {
-		p.mu.Lock()
-		for p.seen < len(p.lines) {
-			line := p.lines[p.seen]
-			if p.seen++; ok(line) {
-				p.mu.Unlock()
-				return line
-			}
-		}
-		more, over := p.more, p.over
-		p.mu.Unlock()
-		if over {
-			return nil
-		}
-		select {
-		case <-more:
-		case <-timeout:
-			return nil
-		}
-	}
-}
+func (p *process) find(ok func(line map[string]any) bool) map[string]any { return p.Find(patience, ok) }
 
 // has says whether it has printed such a line so far.
-func (p *process) has(ok func(line map[string]any) bool) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return slices.ContainsFunc(p.lines, ok)
-}
+func (p *process) has(ok func(line map[string]any) bool) bool { return p.Has(ok) }
 
-func (p *process) signal(s syscall.Signal) {
-	if p.cmd.ProcessState == nil {
-		p.cmd.Process.Signal(s) // it may have ended by itself
-	}
-}
+// signal sends a signal; the process may have ended by itself.
+func (p *process) signal(s syscall.Signal) { p.Signal(s) }
 
 // alive says whether nobody has ended it, and it has not ended by itself as far as is known.
-func (p *process) alive() bool { return p.cmd.ProcessState == nil }
+func (p *process) alive() bool { return p.Cmd.ProcessState == nil }
 
 // kill is kill -9, and waits until the process is gone.
-func (p *process) kill() {
-	p.signal(syscall.SIGKILL)
-	p.wait()
-}
+func (p *process) kill() { p.Kill() }
 
-func (p *process) wait() {
-	<-p.ended
-	if p.cmd.ProcessState == nil {
-		p.cmd.Wait() // how it ended is asked of ProcessState
-	}
-}
+func (p *process) wait() { p.Wait() }
 
 // daemon starts oclocks-daemon and returns when it serves.
 func daemon(t testing.TB, args ...string) (p *process, url string) {

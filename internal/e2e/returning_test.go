@@ -131,7 +131,7 @@ func returns(t *testing.T, e *estate, request string, change, early func(dir str
 	c := e.cluster
 	victim, others := c.victim()
 	lead, other := others[0], others[1]
-	dir := c.nodes[victim].dir
+	dir := c.nodes[victim].Dir
 	e.nc = c.plain(other)
 	inside := c.inside(other)
 	if early != nil {
@@ -178,17 +178,17 @@ func TestAnotherNodesIdentifier(t *testing.T) {
 	victim, others := c.victim()
 	e.nc = c.plain(others[1])
 	twin := newNodes(t, 3, 1)[0]
-	copyDir(t, c.nodes[victim].dir, twin.dir)
+	copyDir(t, c.nodes[victim].Dir, twin.Dir)
 	for _, name := range []string{"journal", "control.db"} {
-		if err := os.RemoveAll(filepath.Join(twin.dir, name)); err != nil {
+		if err := os.RemoveAll(filepath.Join(twin.Dir, name)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	twin.id = c.nodes[victim].id
+	twin.ID = c.nodes[victim].ID
 	c.nodes = append(c.nodes, twin)
 	c.launch(3)
 	twin.wait()
-	if code := twin.cmd.ProcessState.ExitCode(); code == 0 || twin.has(func(l map[string]any) bool { return l["msg"] == "serving" }) {
+	if code := twin.Cmd.ProcessState.ExitCode(); code == 0 || twin.has(func(l map[string]any) bool { return l["msg"] == "serving" }) {
 		t.Fatalf("a second node with the identifier of a live one was let in (exit code %d)", code)
 	}
 	e.check(e.nc, "first")

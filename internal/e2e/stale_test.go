@@ -65,7 +65,7 @@ func (c *cluster) successor(nc *nats.Conn, name string, i int) int {
 		info, err := c.tryInfo(nc)
 		if err == nil {
 			id := info.Map.Primary[subjects.BucketOf(name, info.Buckets)]
-			at := slices.IndexFunc(c.nodes, func(n *node) bool { return n.id == id })
+			at := slices.IndexFunc(c.nodes, func(n *node) bool { return n.ID == id })
 			if at >= 0 && at != i {
 				return at
 			}
