@@ -39,11 +39,14 @@ type Bucket struct {
 	turn   bool        // Turn{Primary: true} was the last one
 	image  imageWish
 	asked  chain.View // of the control plane, the last time
-	limit  int64      // of the recovery, as the table knows it; 0: there is none
+	limit  int64      // before which the table grants nothing, after a recovery; 0: there is none
+
+	recovering bool // as of the last round, answered changes may be missing
 
 	halves   []Half // given away by changes that are not confirmed yet, or that nobody was told of yet, in their order
 	level    uint32 // of how many buckets there are, all that this one was split into have begun
 	known    uint32 // how many there are, told by Grow to a copy that has nothing
+	count    uint32 // how many there are
 	giving   int    // halves that were given out and are not known to be in the journal
 	unstored bool   // the journal has nothing of this bucket, though it began with something
 	stored   any    // the mark that tells when it has
@@ -68,7 +71,7 @@ func New(cfg Config, start Start) (*Bucket, error) {
 		b.table = bucket.New(cfg.Table)
 	}
 	b.settle()
-	b.halves, b.level = slices.Clone(start.Halves), b.table.Buckets()
+	b.halves, b.level, b.count = slices.Clone(start.Halves), b.table.Buckets(), cfg.Table.Buckets
 	if len(b.halves) > 0 {
 		b.level = b.halves[0].Table.Buckets() / 2
 	}
@@ -202,7 +205,7 @@ func (b *Bucket) Next(now int64) int64 {
 	if b.image.mark != nil {
 		next = min(next, b.image.until)
 	}
-	if b.unstored {
+	if b.unstored || b.limit != 0 && b.splittable() {
 		return now
 	}
 	return next
@@ -211,6 +214,7 @@ func (b *Bucket) Next(now int64) int64 {
 // Tick tells the time before the first other input of a turn, and carries out what is due, a bounded amount of it.
 func (b *Bucket) Tick(now bucket.Now) {
 	b.chain.Tick(now.Boot)
+	b.putOff(now, 0)
 	for n := 0; n < tickLimit && b.table.Next() <= now.Boot && b.Turned() == Taken; n++ {
 		b.step(now, &bucket.Input{Kind: bucket.Tick}, nil)
 	}

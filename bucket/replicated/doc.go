@@ -12,6 +12,12 @@
 //   - A secondary applies confirmed changes only, and remembers the replies of the last ones: its primary may have died
 //     between the confirmation and the publishing. After a promotion they are given again, identical, with those of
 //     changes that nobody knew to be confirmed. Replies are at least once; a client acts on one.
+//   - A table that counts fewer buckets than there are gives nothing that waits to anybody after a recovery, and after a
+//     takeover, before it is split. Its history may have lost the change that split it already, and then the other bucket
+//     lives elsewhere: what this table has of its names is old, and to go by it would be a second opinion on who holds them.
+//     Who is asked about such a name knows how many buckets there are, and asks the other one; but those who wait here, and
+//     are served when a lease ends, are in the table. So it is split first, and the other bucket, where it has begun, throws
+//     its old half away. Without a recovery in between the other bucket cannot have begun: its in-sync set was this one's.
 //   - A new primary's term is higher than any that may have been used: the argument is at [Bucket.term].
 //   - A copy whose table does not take a confirmed change, or the state that a neighbour sent, is stopped and alerted: it counts
 //     for nothing, is dropped from the chain and begins anew. The other buckets of its node go on.

@@ -55,12 +55,21 @@ func (b *Bucket) missed(buckets uint32) Fork {
 	return Fork{Bucket: b.Number() + buckets, Start: Start{Level: 2 * buckets}}
 }
 
-// buckets is how many there are, as far as this copy is concerned. One that has nothing is not split before that is known.
+// buckets is how many there are, as far as it concerns which of them have begun on this node. What a copy that has nothing was
+// told stays true when it gets something later, be that from before a split: the others have begun without it by then.
 func (b *Bucket) buckets() uint32 {
 	if b.table.Born() == 0 {
 		return b.known
 	}
 	return max(b.table.Buckets(), b.known)
+}
+
+// behind says whether the table is to be split before it grants anything after a recovery: see doc.go.
+func (b *Bucket) behind() bool { return b.table.Buckets() < b.count }
+
+// splittable says whether the table can be split now.
+func (b *Bucket) splittable() bool {
+	return b.table.Born() > 0 && b.behind() && len(b.halves) == 0 && !b.recovering && b.Turned() == Taken
 }
 
 // Begun tells that the journal has what a bucket began with that was split off here, or that this is not needed because the
@@ -83,20 +92,15 @@ func (b *Bucket) begin(out *Output) {
 	}
 }
 
-// Grow doubles the number of buckets, as far as this one is concerned, if the table does not know of so many, and says
-// whether it did, which takes a while for a large table. What this copy cannot do now its next primary does. In a recovery
-// nothing is split: the other bucket's chain would not know that something may be missing.
-func (b *Bucket) Grow(now bucket.Now, buckets uint32) bool {
-	if b.buckets() >= buckets || len(b.halves) > 0 {
-		return false
+// Grow tells how many buckets there are. If may is set and the table does not know of so many, it doubles their number as far
+// as this one is concerned, and says whether it did, which takes a while for a large table. What this copy cannot do now its
+// next primary does. In a recovery nothing is split: the other bucket's chain would not know that something may be missing.
+func (b *Bucket) Grow(now bucket.Now, buckets uint32, may bool) bool {
+	b.count = max(b.count, buckets)
+	if view := b.chain.View(); b.table.Born() == 0 && view.Epoch > 0 && view.Place(b.chain.Self()) < 0 && len(b.halves) == 0 {
+		b.known = b.count // nothing comes that could be split: the others can begin
 	}
-	if b.table.Born() == 0 {
-		if view := b.chain.View(); view.Epoch > 0 && view.Place(b.chain.Self()) < 0 {
-			b.known = buckets // nothing comes that could be split: the others can begin
-		}
-		return false
-	}
-	if b.limit != 0 || b.Turned() != Taken {
+	if !may || !b.splittable() {
 		return false
 	}
 	b.step(now, &bucket.Input{Kind: bucket.Split, Buckets: 2 * b.table.Buckets()}, nil)

@@ -3,6 +3,7 @@ package replicated
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/opencluster/oclocks/bucket/chain"
 	"github.com/opencluster/oclocks/subjects"
@@ -30,7 +31,7 @@ func alone(t *testing.T) (*world, *host) {
 func split(t *testing.T, w *world, h *host) Fork {
 	t.Helper()
 	h.b.Tick(w.clock())
-	if !h.b.Grow(w.clock(), 16) {
+	if !h.b.Grow(w.clock(), 16, true) {
 		t.Fatal("the bucket is not split")
 	}
 	w.round(h)
@@ -112,38 +113,105 @@ func TestImageDoesNotWaitForEver(t *testing.T) {
 	}
 }
 
-// While answered changes may be missing nothing is given away: the other bucket would grant at once.
-func TestNothingIsSplitInARecovery(t *testing.T) {
+// While answered changes may be missing nothing is given away: the other bucket would grant at once. When that is over, nothing
+// is given to those who wait before the bucket is split: the other bucket may live elsewhere by then, and have given it to others.
+func TestARecoveredTableIsSplitBeforeItGrants(t *testing.T) {
 	w, h := alone(t)
-	next := w.view.Clone()
-	next.Epoch++
-	next.Recovery = true
+	waits := map[uint32]string{} // by bucket, of 16: a name that somebody waits for, behind one with a short lease
+	for i := 0; len(waits) < 2; i++ {
+		name := fmt.Sprint("m", i)
+		at := subjects.BucketOf(name, 16)
+		if at != 3 && at != 11 || waits[at] != "" {
+			continue
+		}
+		waits[at] = name
+		first := &ask{user: "first", reply: "_INBOX.first." + name}
+		first.req = subjects.Request{Op: subjects.OpAcquire, Name: name, TTL: 500 * time.Millisecond, Has: subjects.HasTTL}
+		w.asked["first "+name], w.order = first, append(w.order, "first "+name)
+		w.send(first)
+		w.acquire(name, name, time.Hour)
+	}
+	w.round(h)
+	w.round(h)
+	recover := w.view.Clone()
+	recover.Epoch++
+	recover.Recovery = true
 	h.b.Chain().Seal(w.view.Epoch)
-	w.commit(next)
-	w.pass(ms, func(*host) bool { return true })
-	w.round(h)
-	w.round(h)
-	if h.b.Turned() != Taken || h.b.limit == 0 {
-		t.Fatalf("turned %d, limit %d", h.b.Turned(), h.b.limit)
+	w.commit(recover)
+	for range 40 {
+		w.pass(50*ms, func(*host) bool { return true })
+		h.b.Tick(w.clock())
+		if h.b.Grow(w.clock(), 16, false) || h.b.recovering && h.b.Grow(w.clock(), 16, true) {
+			t.Fatal("split in a recovery")
+		}
+		w.round(h)
 	}
-	if h.b.Grow(w.clock(), 16) {
-		t.Fatal("split in a recovery")
+	if w.view.Recovery || h.b.recovering {
+		t.Fatal("the recovery does not end")
 	}
+	if next := h.b.Next(w.now); next > w.now {
+		t.Fatalf("the bucket is due in %d ms, and is to be split now", (next-w.now)/ms)
+	}
+	w.pass(5*recoveryStep, func(*host) bool { return true }) // nobody had time for it
+	fork := split(t, w, h)
 	for range 40 {
 		w.pass(50*ms, func(*host) bool { return true })
 		w.round(h)
 	}
-	if h.b.limit != 0 {
-		t.Fatal("the recovery does not end")
+	if own, other := w.asked[waits[3]], w.asked[waits[11]]; own.grant == nil || other.told != "" {
+		t.Fatalf("after the recovery who waits here was told %q, and who waits for a name of the other bucket %q", own.told, other.told)
 	}
-	split(t, w, h)
+	if fork.Start.Table.Totals().Waiters != 1 {
+		t.Fatalf("the other bucket has not got who waits for its name:\n%s", fork.Start.Table.Describe())
+	}
+}
+
+// A copy that had nothing has begun all the other buckets. What it gets then may be from before the splits, and is split all the
+// same, when it is primary: there may be others who wait for that to begin them.
+func TestWhatComesLaterIsSplitToo(t *testing.T) {
+	w := newWorld(t, 2)
+	old, late := w.nodes[0], w.nodes[1]
+	late.b.Tick(w.clock())
+	if late.b.Grow(w.clock(), 32, true) {
+		t.Fatal("there is nothing to split")
+	}
+	w.round(late)
+	if len(late.out.Forks) != 2 {
+		t.Fatalf("%+v", late.out.Forks)
+	}
+	for range 100 {
+		w.pass(10*ms, func(*host) bool { return true })
+		for _, h := range w.nodes {
+			w.round(h)
+		}
+		for len(w.net) > 0 {
+			w.deliver(0)
+		}
+	}
+	if late.b.Table().Buckets() != 8 || w.view.Place(late.b.Chain().Self()) != 1 {
+		t.Fatalf("it has not got the table: %d buckets, %v", late.b.Table().Buckets(), w.view)
+	}
+	old.b = nil
+	w.pass(nodeLease, func(h *host) bool { return h == late })
+	if !w.takeover() {
+		t.Fatal("nobody takes over")
+	}
+	for _, buckets := range []uint32{16, 32} {
+		for range 3 {
+			w.pass(10*ms, func(*host) bool { return true })
+			w.round(late)
+		}
+		if !late.b.Grow(w.clock(), 32, true) || late.b.Table().Buckets() != buckets {
+			t.Fatalf("the table counts %d buckets and is not split", late.b.Table().Buckets())
+		}
+	}
 }
 
 // A node that has no copy of a bucket has nothing to wait for when that is split: the other one begins there with nothing.
 func TestACopyThatHasNothingIsSplitAtOnce(t *testing.T) {
 	w := newWorld(t, 2)
 	h := w.nodes[1]
-	if h.b.Grow(w.clock(), 32) {
+	if h.b.Grow(w.clock(), 32, true) {
 		t.Fatal("there is nothing to split")
 	}
 	w.round(h)
@@ -155,7 +223,7 @@ func TestACopyThatHasNothingIsSplitAtOnce(t *testing.T) {
 		t.Fatalf("again: %+v", h.out.Forks)
 	}
 	member := w.nodes[0] // in the view: what it gets may yet be split
-	if member.b.Grow(w.clock(), 32) {
+	if member.b.Grow(w.clock(), 32, true) {
 		t.Fatal("there is nothing to split")
 	}
 	w.round(member)
@@ -170,7 +238,7 @@ func TestTwoSplitsAtOnce(t *testing.T) {
 	w, h := alone(t)
 	split(t, w, h)
 	h.b.Begun()
-	if !h.b.Grow(w.clock(), 32) {
+	if !h.b.Grow(w.clock(), 32, true) {
 		t.Fatal("the bucket is not split again")
 	}
 	w.round(h)
@@ -215,7 +283,7 @@ func TestTwoSplitsAtOnce(t *testing.T) {
 func TestAMissedHalfIsSplitToo(t *testing.T) {
 	w := newWorld(t, 2)
 	h := w.nodes[1]
-	if h.b.Grow(w.clock(), 32) {
+	if h.b.Grow(w.clock(), 32, true) {
 		t.Fatal("there is nothing to split")
 	}
 	w.round(h)
@@ -230,7 +298,7 @@ func TestAMissedHalfIsSplitToo(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.Tick(w.clock())
-	if b.Grow(w.clock(), 32) {
+	if b.Grow(w.clock(), 32, true) {
 		t.Fatal("there is nothing to split")
 	}
 	var out Output

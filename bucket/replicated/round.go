@@ -131,9 +131,12 @@ func (b *Bucket) deliver(now bucket.Now, r *chain.Output, out *Output) {
 func (b *Bucket) promote(now bucket.Now, r *chain.Output) {
 	b.recent.take(&b.waiting)
 	b.out.Effects = b.out.Effects[:0]
-	if r.Recovering != 0 {
+	switch {
+	case r.Recovering != 0:
 		b.limit = r.Recovering
-	} else {
+	case b.behind():
+		b.limit = now.Boot + recoveryStep
+	default:
 		b.limit = 0
 	}
 	if err := b.table.Promote(now, b.term(now, r), b.limit, &b.out); err != nil {
@@ -178,15 +181,26 @@ const (
 )
 
 // recovery keeps the table from granting while the chain says that answered changes may be missing. What ends it is the
-// commit of a view, not the time.
+// commit of a view, not the time; and then a table that is behind is split first.
 func (b *Bucket) recovery(now bucket.Now, r *chain.Output) {
+	b.recovering = r.Recovering != 0
 	switch {
-	case !b.acting || b.limit == 0 && r.Recovering == 0:
-	case r.Recovering == 0:
+	case !b.acting || b.limit == 0 && !b.recovering:
+	case !b.recovering && !b.behind():
 		b.limit = 0
 		b.table.Recover(now, 0)
-	case now.Boot >= b.limit-recoveryStep/2 || r.Recovering > b.limit:
-		b.limit = max(r.Recovering, now.Boot+recoveryStep)
+	default:
+		b.putOff(now, r.Recovering)
+	}
+}
+
+// putOff puts off the end of a recovery, as the table knows it, if it is near or before the time that the chain knows of.
+func (b *Bucket) putOff(now bucket.Now, known int64) {
+	if !b.acting || b.limit == 0 && known == 0 {
+		return
+	}
+	if now.Boot >= b.limit-recoveryStep/2 || known > b.limit {
+		b.limit = max(known, now.Boot+recoveryStep)
 		b.table.Recover(now, b.limit)
 	}
 }

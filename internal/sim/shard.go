@@ -178,9 +178,7 @@ func (s *shard) run() {
 		c := s.touched[i]
 		s.unpark(c)
 		c.later = grown
-		if !grown {
-			grown = c.Grow(s.now, p.count)
-		}
+		grown = c.Grow(s.now, p.count, !grown) || grown
 		c.Round(s.now, &s.out)
 		if err := c.Err(); err != nil {
 			p.w.fail("%v: %v", p.m, err)
