@@ -1,6 +1,9 @@
 package bucket
 
-import "github.com/opencluster/oclocks/subjects"
+import (
+	"github.com/opencluster/oclocks/internal/mutant"
+	"github.com/opencluster/oclocks/subjects"
+)
 
 // The outcomes of a cancel, its `was`.
 const (
@@ -44,7 +47,9 @@ func (t *Table) cancel(c *call) {
 	t.change.by = c.introduction()
 	o := op{code: opAnswer, body: cancelled()}
 	o.session, o.user, o.request = c.sessionID(), c.in.User, r
-	t.do(&o)
+	if !mutant.On(mutant.CancelledLater) {
+		t.do(&o)
+	}
 	t.cancelled(c, r, wasUnseen, 0)
 }
 

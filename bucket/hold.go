@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"time"
 
+	"github.com/opencluster/oclocks/internal/mutant"
 	"github.com/opencluster/oclocks/subjects"
 )
 
@@ -79,6 +80,9 @@ func (l *lock) fits(w *want) bool {
 	case w.mode == subjects.Exclusive || w.mode != l.mode:
 		return false
 	case w.mode == subjects.Semaphore:
+		if mutant.On(mutant.SemaphoreMiscounts) {
+			return l.more.holders < int(l.more.slots)
+		}
 		return uint64(l.more.taken)+uint64(w.take) <= uint64(l.more.slots)
 	}
 	return true

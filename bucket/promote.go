@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/opencluster/oclocks/internal/mutant"
 	"github.com/opencluster/oclocks/subjects"
 )
 
@@ -29,6 +30,9 @@ func (t *Table) Promote(now Now, term Term, recoverUntil int64, out *Output) err
 	t.restartWaiters()
 	for _, z := range t.zones {
 		t.restartEntries(z.finished)
+		if mutant.On(mutant.OutcomesNotReplicated) {
+			clear(z.requests)
+		}
 		t.wheel.set(timerOf(zoneTimer, z.id+1))
 	}
 	t.finish()
@@ -67,6 +71,9 @@ func (t *Table) restartHolds() {
 		h.limit = never
 		if h.ttl > 0 {
 			h.limit = t.after(h.ttl)
+		}
+		if h.ttl > 0 && mutant.On(mutant.TakeoverCountsOn) {
+			h.limit = t.after(max(h.ttl-t.heldFor(id), 0))
 		}
 		if h.more != nil {
 			h.more.parted, h.more.forced = never, never

@@ -3,6 +3,7 @@ package bucket
 import (
 	"time"
 
+	"github.com/opencluster/oclocks/internal/mutant"
 	"github.com/opencluster/oclocks/subjects"
 )
 
@@ -149,7 +150,7 @@ func (t *Table) grantable(w *want) bool {
 	case w.mode == subjects.Exclusive:
 		return false
 	}
-	return l.more.firm == 0
+	return l.more.firm == 0 || mutant.On(mutant.WaiterOvertaken)
 }
 
 // quietUntil is when the quiet time is over that a timed exclusive request asks for.
@@ -164,7 +165,7 @@ func (t *Table) quietUntil(l *lock, w *want) int64 {
 // waits for, the lock is looked at again then.
 func (t *Table) next(l *lock) uint32 {
 	more := l.more
-	if t.recovering() {
+	if t.recovering() && !mutant.On(mutant.RecoveryHandsOn) {
 		more.recheck = t.recoverUntil
 		return 0
 	}

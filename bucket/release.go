@@ -3,6 +3,7 @@ package bucket
 import (
 	"time"
 
+	"github.com/opencluster/oclocks/internal/mutant"
 	"github.com/opencluster/oclocks/subjects"
 )
 
@@ -18,6 +19,9 @@ func (t *Table) release(c *call) {
 	}
 	t.change.by = c.introduction()
 	id := t.holdByKey(c.req.Key)
+	if id == 0 && t.lock() != nil && mutant.On(mutant.ReleaseIgnoresKey) {
+		id = t.lock().hold
+	}
 	if id == 0 {
 		t.answer(c, t.missing(c.req.Key))
 		return
@@ -122,6 +126,9 @@ func (t *Table) renew(c *call) {
 	}
 	t.change.by = c.introduction()
 	id := t.holdByKey(r.Key)
+	if id == 0 && t.lock() != nil && mutant.On(mutant.RenewIgnoresKey) {
+		id = t.lock().hold
+	}
 	if id == 0 {
 		t.answer(c, t.missing(r.Key))
 		return

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/opencluster/oclocks/internal/mutant"
 	"github.com/opencluster/oclocks/subjects"
 )
 
@@ -230,7 +231,11 @@ func (t *Table) applyDone(o *op) bool {
 	}
 	s.done = o.number
 	w := &s.window
-	for len(w.slots) > w.head && w.slots[w.head].number < s.done {
+	below := s.done
+	if mutant.On(mutant.OutcomeForgottenEarly) {
+		below++
+	}
+	for len(w.slots) > w.head && w.slots[w.head].number < below {
 		if id := w.slots[w.head].entry; t.entries.at(id).waiter != 0 {
 			t.detach(t.waiters.at(t.entries.at(id).waiter))
 		} else {

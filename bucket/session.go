@@ -3,6 +3,7 @@ package bucket
 import (
 	"time"
 
+	"github.com/opencluster/oclocks/internal/mutant"
 	"github.com/opencluster/oclocks/subjects"
 )
 
@@ -128,7 +129,7 @@ func (s *session) over(incarnation uint64) *subjects.Refusal {
 	if s.state == sessionEndedBy {
 		return sessionEnded(s.why)
 	}
-	if incarnation < s.latest() {
+	if incarnation < s.latest() && !mutant.On(mutant.SessionIncarnationIgnored) {
 		return sessionEnded(whySuperseded)
 	}
 	return nil

@@ -1,6 +1,9 @@
 package bucket
 
-import "github.com/opencluster/oclocks/subjects"
+import (
+	"github.com/opencluster/oclocks/internal/mutant"
+	"github.com/opencluster/oclocks/subjects"
+)
 
 // endSession ends a session in this bucket: its waiters leave, its connection holds end, and a tombstone stays. All of it
 // is one change. It returns how many holds have ended.
@@ -107,7 +110,7 @@ func (t *Table) sessionClose(c *call) {
 		t.reply(c, &subjects.SessionClosed{})
 	case t.sessions.at(c.session).state == sessionEndedBy:
 		t.reply(c, &subjects.SessionClosed{Released: int(t.sessions.at(c.session).released)})
-	case t.sessions.at(c.session).state == sessionDormant:
+	case t.sessions.at(c.session).state == sessionDormant, mutant.On(mutant.SessionCloseEndsNothing):
 		t.reply(c, &subjects.SessionClosed{})
 	default:
 		n := t.endSession(c.session, whyClosed)

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/opencluster/oclocks/internal/mutant"
 	"github.com/opencluster/oclocks/subjects"
 )
 
@@ -131,6 +132,9 @@ func (t *Table) writeLock(c *coder, id uint32) {
 		image.fields(c)
 	}
 	n = l.waiting()
+	if mutant.On(mutant.SnapshotWithoutQueue) {
+		n = 0
+	}
 	c.count(&n)
 	if n == 0 {
 		return

@@ -3,6 +3,7 @@ package bucket
 import (
 	"fmt"
 
+	"github.com/opencluster/oclocks/internal/mutant"
 	"github.com/opencluster/oclocks/subjects"
 )
 
@@ -45,6 +46,9 @@ func (t *Table) applySplit(o *op) bool {
 	}
 	for _, half := range []*Table{t, other} {
 		half.buckets = count
+		if half == t && mutant.On(mutant.SplitKeepsBoth) {
+			continue
+		}
 		half.keepOwn()
 	}
 	other.seq, other.epoch, other.born = 0, 0, count
@@ -58,6 +62,8 @@ func (t *Table) keepOwn() {
 	for id := uint32(1); id < t.locks.end(); id++ {
 		if t.lockThere(id) && !own(subjects.Index(t.locks.at(id).name)) {
 			t.forgetLock(id)
+		} else if t.lockThere(id) && mutant.On(mutant.SplitForgetsQueue) {
+			t.forgetQueue(t.locks.at(id))
 		}
 	}
 	for _, z := range t.zones {
@@ -74,18 +80,23 @@ func (t *Table) keepOwn() {
 func (t *Table) forgetLock(id uint32) {
 	t.at = cursor{}
 	t.atLock(id)
-	l := t.locks.at(id)
-	if l.more != nil {
-		for wid := l.more.first; wid != 0; wid = l.more.first {
-			t.detach(t.waiters.at(wid))
-			t.removeWaiter(wid)
-		}
-	}
+	t.forgetQueue(t.locks.at(id))
 	for t.lockThere(id) && t.locks.at(id).hold != 0 {
 		t.removeHold(t.locks.at(id).hold)
 	}
 	if t.lockThere(id) {
 		t.dropLock(id)
+	}
+}
+
+// forgetQueue takes away who waits for a lock.
+func (t *Table) forgetQueue(l *lock) {
+	if l.more == nil {
+		return
+	}
+	for id := l.more.first; id != 0; id = l.more.first {
+		t.detach(t.waiters.at(id))
+		t.removeWaiter(id)
 	}
 }
 

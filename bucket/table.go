@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cespare/xxhash/v2"
+	"github.com/opencluster/oclocks/internal/mutant"
 	"github.com/opencluster/oclocks/subjects"
 )
 
@@ -157,7 +158,11 @@ func (t *Table) atName(name string) {
 	t.at.index = subjects.Index(name)
 	t.at.hash = t.hash(name)
 	if t.at.zone != nil {
-		t.at.lock = t.at.zone.index.find(t.at.hash, func(id uint32) bool { return t.locks.at(id).name == name })
+		same := func(id uint32) bool { return t.locks.at(id).name == name }
+		t.at.lock = t.at.zone.index.find(t.at.hash, same)
+		if t.at.lock == 0 && mutant.On(mutant.ZonesShareNames) {
+			t.at.lock = t.zones[0].index.find(t.at.hash, same)
+		}
 	}
 }
 

@@ -1,6 +1,9 @@
 package bucket
 
-import "github.com/opencluster/oclocks/subjects"
+import (
+	"github.com/opencluster/oclocks/internal/mutant"
+	"github.com/opencluster/oclocks/subjects"
+)
 
 // Fencing tokens are term << 29 | counter, for each zone of a bucket: below 2^53, so that they stay exact in JSON. They
 // rise with every grant in the zone, and a new primary's are higher than all of the one before.
@@ -25,6 +28,9 @@ func (t *Table) lastToken(z *zone) uint64 {
 	first := uint64(t.term)<<counterBits | uint64(t.counter)
 	if z == nil {
 		return first
+	}
+	if z.token > 0 && mutant.On(mutant.TokenWithoutTerm) {
+		return z.token
 	}
 	return max(z.token, first)
 }

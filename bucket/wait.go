@@ -1,6 +1,9 @@
 package bucket
 
-import "github.com/opencluster/oclocks/subjects"
+import (
+	"github.com/opencluster/oclocks/internal/mutant"
+	"github.com/opencluster/oclocks/subjects"
+)
 
 func (t *Table) applyAdmit(o *op) bool {
 	z := t.at.zone
@@ -59,7 +62,11 @@ func (t *Table) applyLeave(o *op) bool {
 	body := left(o.why, t.lock().more.waiting)
 	asked, sid, entry := w.want, w.session, w.entry
 	w.entry = 0
-	t.removeWaiter(id)
+	if o.why == whyTimeout && mutant.On(mutant.TimedOutStays) {
+		w.deadline = never
+	} else {
+		t.removeWaiter(id)
+	}
 	event := "cancelled"
 	switch {
 	case o.why == whyTimeout:

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 
 	"go.etcd.io/raft/v3"
+
+	"github.com/opencluster/oclocks/internal/mutant"
 )
 
 // lead is what only a leader has. It begins anew with each term.
@@ -66,6 +68,9 @@ func (n *Node) beginToLead() {
 		since: n.now, takeFrom: n.now + n.cfg.Lease, tick: n.now + n.cfg.Heartbeat,
 		leases: map[uint64]*nodeLease{}, snapshots: map[uint64]int64{}, read: n.lead.read,
 		hand: n.lead.hand, digests: n.lead.digests,
+	}
+	if mutant.On(mutant.NewLeaderDoesNotWait) {
+		n.lead.takeFrom = n.now
 	}
 }
 
@@ -135,7 +140,12 @@ func (n *Node) beginRead() {
 	}
 	n.lead.inFlight, n.lead.asks = n.lead.asks, nil
 	n.lead.read++
-	n.rn.ReadIndex(binary.LittleEndian.AppendUint64(nil, n.lead.read))
+	ctx := binary.LittleEndian.AppendUint64(nil, n.lead.read)
+	if mutant.On(mutant.ReadIndexSkipped) {
+		n.answerAsks(raft.ReadState{Index: n.applied, RequestCtx: ctx})
+		return
+	}
+	n.rn.ReadIndex(ctx)
 }
 
 // restartRead begins the ReadIndex that is under way once more, because the members have changed: those whose answer it waits

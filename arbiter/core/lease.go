@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/opencluster/oclocks/internal/mutant"
 )
 
 const maxLease = uint64(3600 * 1e9) // one hour, as in Config
@@ -248,7 +250,13 @@ func (n *Node) receiveAnswer(_ uint64, a *answer) {
 		}
 		return
 	}
+	if mutant.On(mutant.LeaseFromReceipt) {
+		at = n.now
+	}
 	until := at + int64(a.Lease)/4*3
+	if mutant.On(mutant.WholeLease) {
+		until = at + int64(a.Lease)
+	}
 	if until > h.until {
 		h.until, h.why = until, ""
 		h.grant = &grant{until: until, index: a.Index, live: int(a.Live)}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/opencluster/oclocks/bucket/chain"
 	"github.com/opencluster/oclocks/conf/shared"
+	"github.com/opencluster/oclocks/internal/mutant"
 )
 
 // sight is what the planner has seen of a node in this term.
@@ -96,7 +97,9 @@ func (t *turn) wake1(at int64) {
 }
 
 // over says whether no lease of the node is out.
-func (t *turn) over(s *seat) bool { return t.Now >= max(s.until, t.TakeFrom) }
+func (t *turn) over(s *seat) bool {
+	return t.Now >= max(s.until, t.TakeFrom) || !s.connected && mutant.On(mutant.ClosedRouteEndsLease)
+}
 
 // lost is when the node counts as one that does not come back, if it does not before.
 func (t *turn) lost(s *seat) int64 {

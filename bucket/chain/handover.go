@@ -1,6 +1,10 @@
 package chain
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/opencluster/oclocks/internal/mutant"
+)
 
 // HandOver makes this primary give its place to another member of the chain, and stay in the chain behind it. New changes
 // are taken until the successor has nearly everything; then Propose returns ErrHandOver for the time of a round trip, this
@@ -48,7 +52,7 @@ func (r *Replica) handover() bool {
 	default:
 		l.yielding, l.yieldAt = true, r.now
 	}
-	if has < last {
+	if has < last && !mutant.On(mutant.HandOverTooEarly) {
 		return true
 	}
 	next := r.view.Clone()

@@ -1,5 +1,7 @@
 package chain
 
+import "github.com/opencluster/oclocks/internal/mutant"
+
 // Install tells of a view that the control plane has committed. A view that is not newer than what is known is ignored.
 // The error wraps ErrView.
 func (r *Replica) Install(v View) error {
@@ -52,7 +54,7 @@ func (r *Replica) takeOver() {
 	last := r.log.last().Seq
 	l := &lead{since: r.view.Epoch, floor: last, pending: size(r.log.between(r.confirmed, last))}
 	l.follow(r)
-	if r.view.Recovery {
+	if r.view.Recovery && !mutant.On(mutant.RecoveryDoesNotWait) {
 		l.recover = r.now + r.cfg.Recovery
 	}
 	r.step(l)
@@ -76,6 +78,9 @@ func (r *Replica) goOn() {
 func (r *Replica) relinkUp() {
 	was := r.up
 	r.up = upstream{again: was.again}
+	if was.matched && mutant.On(mutant.OldTailCounts) {
+		r.up.matched, r.up.verified = true, was.verified
+	}
 	switch {
 	case r.place > 0:
 		r.up.peer = r.view.Chain[r.place-1]
@@ -115,7 +120,9 @@ func (r *Replica) relinkDown() {
 // discard throws this copy away, after a view without it was committed, and makes it another member that has nothing.
 func (r *Replica) discard() {
 	again := r.stopped != "" // who was damaged comes back, who wanted to leave does not
-	r.state.Self.Inc++
+	if !mutant.On(mutant.DiscardKeepsMember) {
+		r.state.Self.Inc++
+	}
 	r.store()
 	r.out.Discard, r.out.Restore, r.out.Truncate = true, nil, false
 	r.log.reset(Origin(r.cfg.Bucket))

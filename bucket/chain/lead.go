@@ -3,6 +3,8 @@ package chain
 import (
 	"cmp"
 	"slices"
+
+	"github.com/opencluster/oclocks/internal/mutant"
 )
 
 // lead is what only a primary has. It lives from a takeover until another one is primary, over all epochs between.
@@ -115,12 +117,16 @@ func (r *Replica) has(m Member) uint64 {
 
 // reached is the number up to which as many of the members have everything as an answer needs.
 func (r *Replica) reached(members []Member) uint64 {
+	need := r.cfg.Acks.need(len(members))
+	if len(r.view.Chain) > need && mutant.On(mutant.OutOfSyncCounts) {
+		members = r.view.Chain
+	}
 	seqs := make([]uint64, 0, MaxChain)
 	for _, m := range members {
 		seqs = append(seqs, r.has(m))
 	}
 	slices.SortFunc(seqs, func(a, b uint64) int { return cmp.Compare(b, a) })
-	return seqs[r.cfg.Acks.need(len(seqs))-1]
+	return seqs[need-1]
 }
 
 // confirm finds what can be answered: what the in-sync set has and, while a new one is proposed, what that has too. Changes
@@ -130,13 +136,13 @@ func (r *Replica) confirm() {
 		return
 	}
 	seq := r.reached(r.view.Members())
-	if r.proposal != nil {
+	if r.proposal != nil && !mutant.On(mutant.ProposedSetIgnored) {
 		seq = min(seq, r.reached(r.proposal.Members()))
 	}
 	if seq <= r.confirmed {
 		return
 	}
-	if p, ok := r.log.at(seq); !ok || p.Epoch < r.lead.since {
+	if p, ok := r.log.at(seq); !ok || p.Epoch < r.lead.since && !mutant.On(mutant.OldEpochConfirmed) {
 		return
 	}
 	r.lead.pending -= size(r.log.between(r.confirmed, seq))
@@ -145,7 +151,12 @@ func (r *Replica) confirm() {
 
 // answered is a number that nothing beyond was ever answered: what this primary has confirmed and, from before it took
 // over, everything that there was.
-func (r *Replica) answered() uint64 { return max(r.confirmed, r.lead.floor) }
+func (r *Replica) answered() uint64 {
+	if mutant.On(mutant.FloorForgotten) {
+		return r.confirmed
+	}
+	return max(r.confirmed, r.lead.floor)
+}
 
 // tail is what the last member of the chain has.
 func (r *Replica) tail() uint64 {

@@ -1,6 +1,10 @@
 package chain
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/opencluster/oclocks/internal/mutant"
+)
 
 // Receive takes a message. from is the node that sent it, as the network proves it. ErrMisdirected comes back for what does
 // not belong here at all; everything else that is late, double or out of place is dealt with.
@@ -16,7 +20,7 @@ func (r *Replica) Receive(from uint64, m Message) error {
 	if m.To != r.state.Self || m.Kind == Stale {
 		return nil
 	}
-	if m.Epoch < r.view.Epoch {
+	if m.Epoch < r.view.Epoch && !mutant.On(mutant.OldEpochAccepted) {
 		r.send(m.From, Message{Kind: Stale})
 		return nil
 	}
@@ -81,7 +85,7 @@ func (r *Replica) Ready(now int64) Output {
 // hand gives out what is new for the journal and for the table.
 func (r *Replica) hand() {
 	last := r.log.last().Seq
-	if r.unstored > 0 {
+	if r.unstored > 0 && !(r.up.ack && mutant.On(mutant.ConfirmedUnwritten)) {
 		r.out.Append = slices.Clone(r.log.between(last-uint64(r.unstored), last))
 		r.unstored = 0
 	}

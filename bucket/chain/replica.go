@@ -1,6 +1,10 @@
 package chain
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/opencluster/oclocks/internal/mutant"
+)
 
 // Replica is one copy of a bucket. It is not safe for concurrent use.
 type Replica struct {
@@ -105,11 +109,14 @@ func (r *Replica) Applied(change uint64) {
 }
 
 // leased says whether the node may act at all.
-func (r *Replica) leased() bool { return r.now < r.lease.Until && r.applied >= r.lease.Under }
+func (r *Replica) leased() bool {
+	return (r.now < r.lease.Until || mutant.On(mutant.LeaseUnchecked)) &&
+		(r.applied >= r.lease.Under || mutant.On(mutant.LeaseBeforeChange))
+}
 
 // open says whether this copy may take part under its view.
 func (r *Replica) open() bool {
-	return r.view.Epoch > r.state.Sealed && r.heard <= r.view.Epoch && r.stopped == ""
+	return (r.view.Epoch > r.state.Sealed || mutant.On(mutant.SealIgnored)) && r.heard <= r.view.Epoch && r.stopped == ""
 }
 
 // acting says whether this copy may answer as the primary.

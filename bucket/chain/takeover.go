@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+
+	"github.com/opencluster/oclocks/internal/mutant"
 )
 
 // Report is what a sealed copy tells the control plane.
@@ -31,8 +33,12 @@ func Takeover(old View, acks Acks, reports []Report) (View, error) {
 	}
 	sound := usable(old, reports)
 	var counted []Report
-	for _, m := range old.Members() {
-		if i := slices.IndexFunc(sound, func(r Report) bool { return r.Member == m }); i >= 0 {
+	members := old.Members()
+	if mutant.On(mutant.TakeoverOutOfSync) {
+		members = old.Chain
+	}
+	for _, m := range members {
+		if i := slices.IndexFunc(sound, func(r Report) bool { return r.of(m) }); i >= 0 {
 			counted = append(counted, sound[i])
 		}
 	}
@@ -40,7 +46,7 @@ func Takeover(old View, acks Acks, reports []Report) (View, error) {
 		return View{}, fmt.Errorf("%w: %d of the in-sync set, %d are needed", ErrTooFewSealed, len(counted), need)
 	}
 	newestFirst(counted)
-	next := View{Epoch: old.Epoch + 1, Recovery: old.Recovery}
+	next := View{Epoch: old.Epoch + 1, Recovery: old.Recovery && !mutant.On(mutant.RecoveryEndsByTakeover)}
 	for _, r := range counted {
 		next.Chain = append(next.Chain, r.Member)
 	}
@@ -76,6 +82,11 @@ func Recover(old View, reports []Report) (View, error) {
 		next.add(r.Member)
 	}
 	return next, nil
+}
+
+// of says whether the report is that member's.
+func (r *Report) of(m Member) bool {
+	return r.Member == m || r.Member.Node == m.Node && mutant.On(mutant.TakeoverEmptyNode)
 }
 
 // usable are the reports that may be used to follow old, in the order of its chain, others behind.

@@ -1,5 +1,7 @@
 package chain
 
+import "github.com/opencluster/oclocks/internal/mutant"
+
 // upstream is this copy's end of the link to the one before it. It begins anew with every view, because only what was
 // compared under a view says anything about that view's primary.
 type upstream struct {
@@ -88,7 +90,7 @@ func (r *Replica) adopt(m *Message) (uint64, verdict) {
 			continue
 		}
 		if ours, ok := r.log.at(c.Seq); ok {
-			if ours == c.point() {
+			if ours == c.point() || c.Seq > r.up.verified && mutant.On(mutant.OldTailKept) {
 				continue
 			}
 			if c.Seq <= r.up.verified {

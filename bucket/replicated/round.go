@@ -6,6 +6,7 @@ import (
 
 	"github.com/opencluster/oclocks/bucket"
 	"github.com/opencluster/oclocks/bucket/chain"
+	"github.com/opencluster/oclocks/internal/mutant"
 )
 
 // Round adds to out what this bucket wants done. After an error (Err) it adds nothing any more.
@@ -29,6 +30,9 @@ func (b *Bucket) Round(now bucket.Now, out *Output) {
 	}
 	b.recovery(now, &r)
 	if (r.Acting || r.Parting) && b.acting {
+		if mutant.On(mutant.AnsweredUnconfirmed) {
+			r.Confirmed = b.table.Seq()
+		}
 		b.waiting.release(b.Number(), r.Confirmed, out)
 	}
 	if r.NeedSnapshot && !b.spoiled {
@@ -161,7 +165,7 @@ func (b *Bucket) promote(now bucket.Now, r *chain.Output) {
 func (b *Bucket) term(now bucket.Now, r *chain.Output) bucket.Term {
 	last := b.table.Term()
 	t := bucket.Term{Epoch: r.Promoted, Term: last.Term + 2}
-	if r.Recovering != 0 && r.Promoted > last.Epoch {
+	if r.Recovering != 0 && r.Promoted > last.Epoch && !mutant.On(mutant.TermNotRaised) {
 		t.Term = last.Term + uint32(min(2*(r.Promoted-last.Epoch), maxTerm/2)) + 1
 	}
 	if b.cfg.Volatile && (b.table.Seq() == 0 || r.Recovering != 0) {

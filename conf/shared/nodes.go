@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/opencluster/oclocks/internal/mutant"
 )
 
 func (t *turn) register(c *Register) error {
@@ -28,11 +30,11 @@ func (t *turn) register(c *Register) error {
 		case c.Start == old.Start:
 			t.res.Number, t.res.Life = old.Number, old.Life
 			return nil
-		case !slices.Contains(c.Starts, old.Start):
+		case !slices.Contains(c.Starts, old.Start) && !mutant.On(mutant.OldDiskWelcome):
 			return fmt.Errorf("%w: node %d", ErrOldDisk, old.Number)
 		}
 		n = *old
-		if c.Fresh || c.Raft != old.Raft {
+		if c.Fresh && !mutant.On(mutant.LostRecordsForgiven) || c.Raft != old.Raft {
 			n.Life++
 		}
 		if n.Life > MaxLife {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/opencluster/oclocks/bucket/chain"
 	"github.com/opencluster/oclocks/conf"
+	"github.com/opencluster/oclocks/internal/mutant"
 )
 
 // Settings are those that all nodes share.
@@ -36,7 +37,12 @@ func DefaultSettings() Settings {
 
 // Recovery is how long nothing is granted in a bucket whose history may be incomplete: until every node's lease and every
 // client's lease from before has ended.
-func (s *Settings) Recovery() time.Duration { return s.NodeLease + s.MaxLease }
+func (s *Settings) Recovery() time.Duration {
+	if mutant.On(mutant.RecoveryForgetsClients) {
+		return s.NodeLease
+	}
+	return s.NodeLease + s.MaxLease
+}
 
 // setting is one value that can be set as text.
 type setting struct {

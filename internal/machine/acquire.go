@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"github.com/opencluster/oclocks/internal/mutant"
 	"github.com/opencluster/oclocks/subjects"
 )
 
@@ -31,6 +32,9 @@ func (m *Machine) acquireSettled(now int64, c *Call, r Result) {
 func (m *Machine) granted(now int64, c *Call, g *subjects.Grant) {
 	h := c.Hold
 	h.begin(c, g, m.session.lease)
+	if mutant.On(mutant.ClientFromReceipt) {
+		h.heard, h.counted = now, now
+	}
 	h.home = m.homeOf(m.bucketOf(h.Grant.Name))
 	m.primaryIs(now, h.home, g.Epoch, g.Node, c)
 	if b, ok := m.session.find(g.Beat); ok {

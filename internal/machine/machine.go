@@ -3,6 +3,8 @@ package machine
 import (
 	"math"
 	"time"
+
+	"github.com/opencluster/oclocks/internal/mutant"
 )
 
 // Never is the time of something that is not going to happen.
@@ -164,4 +166,9 @@ func (m *Machine) jitter(d int64) int64 {
 	return d - d/8 + int64(m.random()%uint64(span))
 }
 
-func threeQuarters(d int64) int64 { return d - d/4 }
+func threeQuarters(d int64) int64 {
+	if mutant.On(mutant.ClientWholeLease) {
+		return d
+	}
+	return d - d/4
+}

@@ -29,7 +29,7 @@ var pureImports = []string{
 	"bytes", "cmp", "container/heap", "container/list", "crypto/sha256", "encoding/base64", "encoding/binary",
 	"encoding/hex", "encoding/json", "errors", "fmt", "hash", "hash/crc32", "iter", "maps", "math", "math/bits", "slices",
 	"sort", "strconv", "strings", "time", "unicode", "unicode/utf16", "unicode/utf8", "unsafe",
-	"github.com/cespare/xxhash/v2", "github.com/google/btree",
+	"github.com/cespare/xxhash/v2", "github.com/google/btree", modulePath + "/internal/mutant",
 }
 
 // roomImports is what single rooms may import beyond that, and which members of it they may use (nil: all): the rest of
