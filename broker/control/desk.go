@@ -32,14 +32,13 @@ type desk struct {
 	held   bool // by a fault point
 
 	presence  flow.Presence
-	connected []string          // nodes with a route, if routes are watched
-	missing   []string          // nodes that had no route at the last look
-	away      map[uint64]bool   // nodes that are told as away
-	farewells map[string]uint64 // by identifier: the process that said farewell
+	connected []string        // nodes with a route, if routes are watched
+	missing   []string        // nodes that had no route at the last look
+	away      map[uint64]bool // nodes that are told as away
 }
 
 func newDesk(c *Control) *desk {
-	return &desk{c: c, timer: boottime.NewTimer(), away: map[uint64]bool{}, farewells: map[string]uint64{}}
+	return &desk{c: c, timer: boottime.NewTimer(), away: map[uint64]bool{}}
 }
 
 func (d *desk) run() {
@@ -203,8 +202,7 @@ func (d *desk) hello(h *hello) {
 	if h.Identifier == d.c.cfg.Identifier {
 		return
 	}
-	gone, ok := d.farewells[h.Identifier]
-	d.presence.Heard(h.Identifier, ok && gone != h.Start)
+	d.presence.Heard(h.Identifier, h.Start)
 	if h.Ask && h.Number != 0 {
 		d.c.post.send(subjectHello(h.Number), d.c.hello(false))
 	}
@@ -213,7 +211,7 @@ func (d *desk) hello(h *hello) {
 // heard notes that a frame of an arbiter has arrived.
 func (d *desk) heard(raft uint64) {
 	if n := d.c.State().NodeByRaft(raft); n != nil {
-		d.presence.Heard(n.ID, false)
+		d.presence.Heard(n.ID, 0)
 	}
 }
 
@@ -221,8 +219,7 @@ func (d *desk) farewell(f *farewell) {
 	if f.Identifier == d.c.cfg.Identifier || d.c.State().NodeByID(f.Identifier) == nil {
 		return
 	}
-	d.farewells[f.Identifier] = f.Start
-	d.presence.Farewell(f.Identifier)
+	d.presence.Farewell(f.Identifier, f.Start)
 }
 
 // look tells who is away and who is back, greets those from whom something should be heard, and says when to look again.

@@ -42,12 +42,11 @@ type desk struct {
 	connected []string
 	missing   []string
 	away      map[uint64]bool
-	farewells map[string]uint64
 }
 
 func newDesk(p *process) *desk {
 	views := func(s *shared.State) []chain.View { return s.Views }
-	d := &desk{p: p, away: map[uint64]bool{}, farewells: map[string]uint64{}, feed: flow.NewFeed(feedLimit, views)}
+	d := &desk{p: p, away: map[uint64]bool{}, feed: flow.NewFeed(feedLimit, views)}
 	d.actor = p.actor("the desk", d.run, func() int64 { return d.due })
 	d.due = never
 	return d
@@ -209,8 +208,7 @@ type hello struct {
 }
 
 func (d *desk) hello(h *hello) {
-	gone, ok := d.farewells[h.id]
-	d.presence.Heard(h.id, ok && gone != h.start)
+	d.presence.Heard(h.id, h.start)
 	if h.ask && h.number != 0 {
 		d.greet(h.number, false)
 	}
@@ -229,7 +227,7 @@ func (d *desk) greet(number uint64, ask bool) {
 
 func (d *desk) heard(raft uint64) {
 	if n := d.p.shared().NodeByRaft(raft); n != nil {
-		d.presence.Heard(n.ID, false)
+		d.presence.Heard(n.ID, 0)
 	}
 }
 
@@ -237,8 +235,7 @@ func (d *desk) farewell(id string, start uint64) {
 	if d.p.shared().NodeByID(id) == nil {
 		return
 	}
-	d.farewells[id] = start
-	d.presence.Farewell(id)
+	d.presence.Farewell(id, start)
 }
 
 func (d *desk) look(now int64) int64 {

@@ -159,9 +159,9 @@ func (w *world) seen(cmd string, args []string) {
 	case "route":
 		w.presence.Route(args[0], args[1] == "up")
 	case "heard":
-		w.presence.Heard(args[0], len(args) > 1)
+		w.presence.Heard(args[0], w.num(append(args, "0")[1]))
 	case "farewell":
-		w.presence.Farewell(args[0])
+		w.presence.Farewell(args[0], w.num(args[1]))
 	case "forget":
 		w.presence.Forget(func(id string) bool { return id != args[0] })
 	case "changes":

@@ -8,6 +8,11 @@ import (
 // Presence knows which other nodes are there, by their identifiers. A node is away from the moment in which the route to it
 // is closed, or it says that it goes; it is back when the route is open and something has been heard from it over that
 // route, since an open route alone carries nothing yet. A node of which nothing is known is not away.
+//
+// A farewell is one process's, told by its start, and may come late: after the next process of that node was heard, whose hello
+// says another start, or before, and then that hello may have been lost. So a farewell of another process than the one that was
+// heard last over this route does not count, and who has said farewell is greeted for as long as its route is open: if it is the
+// next process that answers, it is back.
 type Presence struct {
 	peers []peer // by identifier
 }
@@ -16,8 +21,9 @@ type peer struct {
 	id    string
 	up    bool // the route
 	away  bool
-	told  bool // what was last given by Changes
-	gone  bool // it said that it goes: only a new process brings it back
+	told  bool   // what was last given by Changes
+	gone  uint64 // the process that said that it goes: only another one brings it back; 0: none did
+	start uint64 // the process that was heard over this route; 0: not known
 	asked int64
 }
 
@@ -29,6 +35,9 @@ type Change struct {
 
 // Greet is how long a greeting is waited for before the next one, in nanoseconds.
 const Greet int64 = 100e6
+
+// greetGone is the same for a node that has said farewell.
+const greetGone int64 = 1e9
 
 func (p *Presence) peer(id string) *peer {
 	i, ok := slices.BinarySearchFunc(p.peers, id, func(p peer, id string) int { return cmp.Compare(p.id, id) })
@@ -45,26 +54,31 @@ func (p *Presence) Route(id string, up bool) {
 	if up {
 		n.asked = 0 // greet at once
 	} else {
-		n.away, n.gone = true, false // what opens the route again is another process
+		n.away, n.gone, n.start = true, 0, 0 // what opens the route again may be another process
 	}
 }
 
-// Heard tells that something has come from the node. start says that it has begun anew, so that an earlier farewell does not
-// count any more.
-func (p *Presence) Heard(id string, start bool) {
+// Heard tells that something has come from the node. start is that of the process, 0 if the message does not say.
+func (p *Presence) Heard(id string, start uint64) {
 	n := p.peer(id)
-	if start {
-		n.gone = false
+	if start != 0 {
+		n.start = start
+		if n.gone != start {
+			n.gone = 0
+		}
 	}
-	if n.up && !n.gone {
+	if n.up && n.gone == 0 {
 		n.away = false
 	}
 }
 
-// Farewell tells that the node has said that it goes.
-func (p *Presence) Farewell(id string) {
+// Farewell tells that the process with this start has said that the node goes.
+func (p *Presence) Farewell(id string, start uint64) {
 	n := p.peer(id)
-	n.gone, n.away = true, true
+	if n.start != 0 && n.start != start {
+		return
+	}
+	n.gone, n.away, n.asked = start, true, 0
 }
 
 // Forget drops a node that does not belong to the cluster any more.
@@ -94,14 +108,18 @@ func (p *Presence) Changes() (changes []Change) {
 func (p *Presence) Greetings(now int64) (ids []string, next int64) {
 	for i := range p.peers {
 		n := &p.peers[i]
-		if !n.up || !n.away || n.gone {
+		if !n.up || !n.away {
 			continue
 		}
-		if n.asked == 0 || now >= n.asked+Greet {
+		pause := Greet
+		if n.gone != 0 {
+			pause = greetGone
+		}
+		if n.asked == 0 || now >= n.asked+pause {
 			n.asked = now
 			ids = append(ids, n.id)
 		}
-		if at := n.asked + Greet; next == 0 || at < next {
+		if at := n.asked + pause; next == 0 || at < next {
 			next = at
 		}
 	}
@@ -111,5 +129,5 @@ func (p *Presence) Greetings(now int64) (ids []string, next int64) {
 // Gone says whether the node has said that it goes.
 func (p *Presence) Gone(id string) bool {
 	i := slices.IndexFunc(p.peers, func(n peer) bool { return n.id == id })
-	return i >= 0 && p.peers[i].gone
+	return i >= 0 && p.peers[i].gone != 0
 }
