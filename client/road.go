@@ -1,93 +1,55 @@
 package client
 
 import (
-	"math"
 	"math/rand/v2"
 	"net/url"
 	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
+
+	"github.com/opencluster/oclocks/internal/machine"
 )
 
-// How long the client waits when it has tried all servers in vain, before it tries them once more.
-const (
-	minRest = 100 * time.Millisecond
-	maxRest = 200 * time.Millisecond
-)
-
-// road chooses the server for a reconnect: at once one of the others, the nearest first where that is measured, then the one
-// whose connection broke, and then all of them again after a rest.
+// road chooses the server for a reconnect. It is asked by nats.go, and told by the client's goroutines.
 type road struct {
-	mu    sync.Mutex
-	at    string                   // host and port of the server that the client is, or was, connected to
-	up    bool                     // connected since the last choice
-	first bool                     // no rest was taken since the connection broke
-	tried map[string]bool          // since the connection broke or the last rest
-	rtt   map[string]time.Duration // measured, by host and port
+	mu   sync.Mutex
+	road machine.Road
 }
 
 // arrived says that there is a connection to a server.
 func (r *road) arrived(address string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.at, r.up = hostOf(address), true
+	r.road.Arrived(hostOf(address))
 }
 
 // measured takes the round trips to servers, by host and port.
 func (r *road) measured(rtt map[string]time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.rtt = rtt
+	r.road.Measured(rtt)
 }
 
 // next is the callback of nats.go, which holds its lock meanwhile: it asks the connection nothing.
 func (r *road) next(servers []nats.Server, _ nats.ServerInfo) (*nats.Server, time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.up {
-		r.up, r.first, r.tried = false, true, map[string]bool{}
+	hosts := make([]string, len(servers))
+	for i := range servers {
+		if servers[i].URL != nil {
+			hosts[i] = servers[i].URL.Host
+		}
 	}
-	best := r.best(servers)
-	rest := time.Duration(0)
-	if best < 0 {
-		r.first, r.tried = false, map[string]bool{}
-		rest = minRest + rand.N(maxRest-minRest) //nolint:gosec // so that clients that failed together come one by one
-		best = r.best(servers)
-	}
-	if best < 0 {
+	index, rest := r.road.Next(hosts, random)
+	if index < 0 {
 		return nil, 0
 	}
-	r.tried[servers[best].URL.Host] = true
-	return &servers[best], rest
+	return &servers[index], rest
 }
 
-// best is the nearest server that was not tried, -1 if there is none. Those that were not measured keep the order that they
-// have, which nats.go has shuffled.
-func (r *road) best(servers []nats.Server) int {
-	best, shortest := -1, time.Duration(math.MaxInt64)
-	for i := range servers {
-		if servers[i].URL == nil || r.tried[servers[i].URL.Host] {
-			continue
-		}
-		d := r.distance(servers[i].URL.Host)
-		if best < 0 || d < shortest {
-			best, shortest = i, d
-		}
-	}
-	return best
-}
-
-func (r *road) distance(host string) time.Duration {
-	d, ok := r.rtt[host]
-	switch {
-	case r.first && host == r.at:
-		return math.MaxInt64
-	case !ok || d < 0:
-		return math.MaxInt64 - 1
-	}
-	return d
-}
+// random is a number from 0 to below n, so that clients that failed together do not come back together.
+func random(n int64) int64 { return rand.Int64N(n) } //nolint:gosec // nothing is kept secret by it
 
 // hostOf is the host and port of a server's address, with or without its scheme.
 func hostOf(address string) string {
