@@ -26,7 +26,11 @@ func Open(dir string, opts Options) (*Journal, *Replay, error) {
 	if err != nil {
 		return nil, nil, errors.Join(fmt.Errorf("open the journal in %s: %w", dir, err), j.unlock())
 	}
-	go j.work()
+	if opts.Driven {
+		close(j.stopped)
+	} else {
+		go j.work()
+	}
 	return j, replay, nil
 }
 

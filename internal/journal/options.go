@@ -25,6 +25,7 @@ type Options struct {
 	Logger       *slog.Logger           // nil: nothing is logged
 	BootID       func() (string, error) // identifies this start of the machine; nil: boottime.BootID
 	FS           FS                     // nil: the operating system's
+	Driven       bool                   // there is no goroutine: whoever opened it calls Turn, as simulators do
 
 	partBytes, writeBytes int // 0: partSize and writeSize; less in tests
 }

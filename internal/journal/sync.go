@@ -84,14 +84,20 @@ func (j *Journal) work() {
 		case <-j.stop:
 			return
 		case <-tick.C:
-			j.syncing.Lock()
-			// A failure is in Err and in Failed, and every call reports it.
-			_ = j.sync()
-			j.syncing.Unlock()
+			j.Turn()
 		case <-j.kick:
+			j.maintain()
 		}
-		j.maintain()
 	}
+}
+
+// Turn is what the journal's goroutine does once in SyncEvery: with Options.Driven it is for the caller to do. A failure is in Err
+// and in Failed, and every call reports it.
+func (j *Journal) Turn() {
+	j.syncing.Lock()
+	_ = j.sync()
+	j.syncing.Unlock()
+	j.maintain()
 }
 
 // wake makes the goroutine look what is to be done.

@@ -103,10 +103,7 @@ func (a *arb) carryOut() {
 			break
 		}
 		if out.Persist != nil {
-			p.m.disk.start.Merge(out.Persist)
-			if p.m.tear && p.w.chance(0.3) {
-				p.w.fault("died between storing and sending")
-				p.die("killed between storing and sending")
+			if !p.save(out.Persist) {
 				return
 			}
 		}

@@ -101,18 +101,12 @@ var kinds = []kind{
 		w.clients[w.draw(len(w.clients))].paused = w.now + w.between(50*ms, 5*second)
 		return true
 	}},
-	{"journal compacted", func(w *world) bool {
+	{"journal compacted by hand", func(w *world) bool {
 		m := w.someUp()
-		if m == nil || !m.p.serving {
+		if m == nil || !m.p.serving || m.p.keeping.compacting {
 			return false
 		}
-		for _, s := range m.p.shards {
-			s.put(func() {
-				for _, c := range s.cells {
-					s.touch(c).Image(s.now.Boot, func(bool) {})
-				}
-			})
-		}
+		m.p.compact()
 		return true
 	}},
 }

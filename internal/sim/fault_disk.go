@@ -110,14 +110,10 @@ func (w *world) stop(m *machine, why string) {
 func (w *world) crashMachine() bool {
 	m := w.machines[w.draw(len(w.machines))]
 	w.stop(m, "its machine crashes")
-	d := &m.disk
-	keep := d.synced + w.draw(len(d.journal)-d.synced+1)
-	if keep < len(d.journal) {
+	if m.disk.files.crash() {
 		w.fault("records lost with the machine")
 	}
-	d.journal = slices.Clip(d.journal[:keep])
-	d.synced = keep
-	d.unclean = true
+	m.boot0++
 	m.offset = w.between(second, 30*second) - int64(float64(w.now)*m.rate)
 	m.restart(w.between(100*ms, 5*second))
 	return true
@@ -254,8 +250,10 @@ func (p *process) abdicate() {
 			p.w.send(p.m, o, "away", func(q *process) { q.desk.notice(func() { q.desk.farewell(id, start) }) })
 		})
 		p.timer(5*ms, func() {
+			if err := p.keeping.Close(true); err != nil {
+				p.m.disk.files.suffer(err)
+			}
 			p.die("stopped")
-			p.m.disk.sync()
 			p.m.restart(p.w.between(100*ms, 3*second))
 		})
 	})

@@ -3,6 +3,8 @@ package sim
 import (
 	"math/rand/v2"
 	"slices"
+
+	"github.com/opencluster/oclocks/internal/journal"
 )
 
 // mix is what a run is made of: each seed draws its own, so that every kind of trouble is there often alone and often with few
@@ -18,6 +20,10 @@ type mix struct {
 	wild    bool  // clock rates beyond the promise
 	skewed  bool  // clock rates differ
 	jitter  int64 // the most that a goroutine waits for a processor
+
+	sync    journal.Sync
+	compact int64 // a journal is not compacted below so many bytes
+	segment int64 // of the journal, in bytes
 
 	loss, twice, late float64 // of messages between nodes
 	delay             int64   // the most that a message takes
@@ -42,6 +48,10 @@ func drawMix(r *rand.Rand) mix {
 		time: (15 + r.Int64N(30)) * second, pause: (100 + r.Int64N(1500)) * ms, delay: 2 * ms,
 	}
 	some := func() bool { return r.IntN(3) == 0 }
+	m.compact, m.segment = 16<<10<<r.IntN(6), 16<<10<<r.IntN(6)
+	if some() {
+		m.sync = journal.Always
+	}
 	m.wild = r.IntN(10) == 0
 	m.skewed = m.wild || some()
 	if some() {

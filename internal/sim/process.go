@@ -19,6 +19,7 @@ type process struct {
 	// package control
 	start    uint64
 	before   []uint64 // starts that the disk knew
+	keeping  keeping
 	past     past
 	identity identity
 	asked    int // registration questions
@@ -60,10 +61,8 @@ func (m *machine) boot() {
 		barred: map[uint64]bool{}, gone: map[uint64]bool{}, turns: map[uint32]bool{},
 	}
 	m.p = p
-	w.tell("%v starts (process %d), raft %x, journal of %d records, unclean %t", m, m.gen, m.disk.raft, len(m.disk.journal), m.disk.unclean)
-	var err error
-	if p.past, err = m.readJournal(); err != nil {
-		w.fail("%v cannot read its journal: %v", m, err)
+	w.tell("%v starts (process %d), raft %x, journal of %d bytes", m, m.gen, m.disk.raft, m.disk.files.size())
+	if !p.readJournal() {
 		return
 	}
 	p.desk = newDesk(p)
@@ -100,6 +99,7 @@ func (p *process) die(why string) {
 	p.dead = true
 	p.m.p = nil
 	p.m.tear = false
+	p.m.disk.files.locked = false
 	for _, o := range p.w.machines {
 		if o != p.m {
 			d := p.w.between(us, 5*ms)
@@ -382,7 +382,9 @@ func (p *process) become(n *shared.Node) {
 	p.desk.notice(func() { p.desk.introduce() })
 	p.number, p.life = n.Number, n.Life
 	p.state = p.shared()
-	p.m.disk.unclean = false // journal.Settled
+	if !p.settle() {
+		return
+	}
 	if err := p.openBuckets(); err != nil {
 		p.w.fail("%v: open the buckets: %v", p.m, err)
 		return

@@ -107,7 +107,9 @@ func (m mix) String() string {
 
 func (w *world) syncDisks() {
 	for _, m := range w.machines {
-		m.disk.sync()
+		if m.p != nil && m.paused <= w.now {
+			m.p.turnJournal()
+		}
 	}
 	w.after(second, w.syncDisks)
 }

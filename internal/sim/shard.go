@@ -1,16 +1,14 @@
 package sim
 
 import (
-	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/opencluster/oclocks/arbiter/plan"
 	"github.com/opencluster/oclocks/bucket"
 	"github.com/opencluster/oclocks/bucket/chain"
 	"github.com/opencluster/oclocks/bucket/replicated"
-	"github.com/opencluster/oclocks/conf"
 	"github.com/opencluster/oclocks/conf/shared"
+	"github.com/opencluster/oclocks/internal/journal"
 	"github.com/opencluster/oclocks/subjects"
 )
 
@@ -21,37 +19,8 @@ const (
 	maxHops    = 3
 )
 
-// past is what the journal had: broker/tables.go.
-type past struct {
-	starts replicated.Past
-	whole  bool
-}
-
-func (m *machine) readJournal() (past, error) {
-	replays := map[uint32]*replicated.Replay{}
-	for i := range m.disk.journal {
-		rec := &m.disk.journal[i]
-		r := replays[rec.Bucket]
-		if r == nil {
-			r = replicated.NewReplay(m.w.tableConfig(rec.Bucket, conf.MaxBuckets))
-			replays[rec.Bucket] = r
-		}
-		if err := r.Add(rec.Number, rec.Whole, rec.Payload); err != nil {
-			return past{}, fmt.Errorf("record %d of bucket %d: %w", rec.Number, rec.Bucket, err)
-		}
-	}
-	starts := replicated.Past{}
-	for _, number := range slices.Sorted(maps.Keys(replays)) {
-		if err := replays[number].Err(); err != nil {
-			return past{}, fmt.Errorf("bucket %d: %w", number, err)
-		}
-		starts[number] = replays[number].Start()
-	}
-	return past{starts: starts, whole: !m.disk.unclean && len(starts) > 0}, nil
-}
-
 func (w *world) tableConfig(number, buckets uint32) bucket.Config {
-	return bucket.Config{Bucket: number, Buckets: buckets, Limits: bucket.Limits{MaxLease: maxLease}, Journaled: true}
+	return bucket.Config{Bucket: number, Buckets: buckets, Limits: bucket.Limits{MaxLease: maxLease}, Journaled: true, SyncAlways: w.mix.sync == journal.Always}
 }
 
 // openBuckets is Daemon.openBuckets.
@@ -185,7 +154,7 @@ func (s *shard) run() {
 			return
 		}
 	}
-	if s.commit() {
+	if p.store(s.out.Records) {
 		for _, c := range s.touched {
 			p.w.check.round(p, c, slices.DeleteFunc(slices.Clone(s.out.Released), func(e replicated.Effect) bool { return e.Bucket != c.Number() }))
 		}
@@ -196,26 +165,6 @@ func (s *shard) run() {
 		c.due = s.dueOf(c)
 	}
 	s.touched = s.touched[:0]
-}
-
-// commit writes the journal. A process may end in the middle of it.
-func (s *shard) commit() bool {
-	d := &s.p.m.disk
-	n := len(s.out.Records)
-	tear := s.p.m.tear && n > 0
-	if tear {
-		n = s.p.w.draw(n + 1)
-	}
-	for _, r := range s.out.Records[:n] {
-		r.Payload = slices.Clone(r.Payload)
-		d.journal = append(d.journal, r)
-	}
-	if tear {
-		s.p.w.fault("died in the middle of a write")
-		s.p.die("killed in the middle of a write")
-		return false
-	}
-	return true
 }
 
 func (s *shard) perform() {

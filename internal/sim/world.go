@@ -131,6 +131,7 @@ type machine struct {
 	down   bool     // it is not to be started by itself
 	boots  bool     // a start is planned
 	tear   bool     // the process dies in the middle of its next write
+	boot0  int      // counts starts of the machine
 }
 
 func newMachine(w *world, index int) *machine {
