@@ -13,13 +13,19 @@ TESTFLAGS ?=
 FUZZTIME  ?= 10s
 ARGS      ?=
 
+# Of make mutants.
+MUTANTS =
+SEEDS   = 2000
+JOBS    = 2
+PAGE    = $(if $(MUTANTS),,docs/mutants.md)
+
 # Of make cluster, not taken from the environment; empty: what oclocks-startup local takes, which is the nodes that DIR has.
 NODES =
 DIR   = $(BIN)/cluster
 PORT  =
 
 .DEFAULT_GOAL := help
-.PHONY: help build try run cluster test race cover fuzz lint vuln bench bench-build tools clean
+.PHONY: help build try run cluster test race cover fuzz mutants lint vuln bench bench-build tools clean
 
 help: ## list what can be done
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -56,6 +62,10 @@ fuzz: ## run each fuzz test for FUZZTIME (10s)
 		echo "== $$dir $$name"; \
 		$(GO) test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) $$dir; \
 	done < "$$list"
+
+# With MUTANTS the page is left alone unless PAGE says otherwise, so that a quick look changes nothing.
+mutants: ## have the simulator find each planted bug, and write docs/mutants.md (MUTANTS=name,... SEEDS=2000 JOBS=2)
+	$(GO) run -tags mutants ./internal/mutant/hunt -mutants='$(MUTANTS)' -seeds=$(SEEDS) -jobs=$(JOBS) -page='$(PAGE)'
 
 lint: $(GOLANGCI) ## run go vet and golangci-lint (builds the linter the first time, about 2 minutes)
 	$(GO) vet ./...
