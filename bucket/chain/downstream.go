@@ -94,7 +94,7 @@ func (r *Replica) engage() {
 		l.stream(base.Seq, true, r.now) // it has this number, and will tell if it has another change there
 	case h.Anchor.Seq <= verified && r.log.has(h.Anchor):
 		l.stream(h.Anchor.Seq, false, r.now)
-	case h.Anchor.Seq <= verified || h.Anchor.Seq > r.head():
+	case h.Anchor.Seq <= verified || r.beyond(h.Anchor):
 		// Its history is another one. That something it knows to be confirmed is not in ours should be looked into: a recovery
 		// gave it up, or one of us is wrong. Where there is no change yet, there is nothing to give up: a copy begun anew of
 		// what doubling has made begins elsewhere.
@@ -104,6 +104,15 @@ func (r *Replica) engage() {
 		r.copyTo(l)
 	}
 	// Else it has more than we do, and all of it may be the primary's: wait until we have it too.
+}
+
+// beyond says whether a change that somebody knows to be confirmed is after the end of the primary's history. Whoever stands
+// behind another copy that is not of the chain may have stood elsewhere before, and know more than is known here. The epoch tells:
+// a change of this epoch is the present primary's. One of an earlier epoch was in its history when the epoch began, if ever, and
+// no head that was heard under this view is less than what the primary had then.
+func (r *Replica) beyond(p Point) bool {
+	head := r.head()
+	return p.Seq > head && (r.lead != nil || head > 0 && p.Epoch < r.view.Epoch)
 }
 
 // stream begins to send the changes after seq.
