@@ -10,13 +10,10 @@ import (
 	"github.com/opencluster/oclocks/bucket/chain"
 	"github.com/opencluster/oclocks/conf"
 	"github.com/opencluster/oclocks/conf/shared"
+	"github.com/opencluster/oclocks/internal/boottime"
 )
 
-const (
-	maxBuckets = conf.MaxBuckets
-	maxViews   = 4096    // in one command
-	maxMembers = 100_000 // of all views in one command, which is 3 MB at the most
-)
+const maxBuckets = conf.MaxBuckets
 
 // Propose asks for a view to be committed (chain.Output.Propose). It never waits; asking again is free.
 func (c *Control) Propose(bucket uint32, view chain.View) {
@@ -31,65 +28,41 @@ func (c *Control) Propose(bucket uint32, view chain.View) {
 	signal(c.asksDue)
 }
 
-// proposer has the views that the copies ask for committed, one command at a time.
+// proposer has the views that the copies ask for committed (flow.Proposer).
 func (c *Control) proposer() {
+	timer := boottime.NewTimer()
+	defer timer.Close()
 	for {
 		c.asksMu.Lock()
-		batch := c.asks.Take(maxViews, maxMembers)
+		command, at := c.asks.Next(boottime.Now())
 		c.asksMu.Unlock()
-		if len(batch) == 0 {
+		if command == nil {
+			if at > 0 {
+				timer.Reset(at)
+			}
 			select {
 			case <-c.asksDue:
-				continue
+			case <-timer.C:
 			case <-c.ctx.Done():
-				return
-			}
-		}
-		command := viewsCommand(batch, 0)
-		_, result, err := c.arb.Propose(c.ctx, command)
-		if err != nil {
-			c.asksMu.Lock()
-			c.asks.Unknown()
-			c.asksMu.Unlock()
-			c.log.Debug("the outcome of proposed views is not known", "views", len(batch), "error", err)
-			if !c.pause(retryFirst) {
 				return
 			}
 			continue
 		}
-		outcomes := c.outcomes(batch, result)
+		_, result, err := c.arb.Propose(c.ctx, command)
+		r, known := result.(shared.Result)
+		switch {
+		case err != nil:
+			c.log.Debug("the outcome of proposed views is not known", "error", err)
+		case r.Err() != nil:
+			c.log.Error("proposed views are refused", "error", r.Err())
+		}
 		c.asksMu.Lock()
-		refused := c.asks.Done(outcomes)
+		refused := c.asks.Done(boottime.Now(), err == nil && known, r, c.State())
 		c.asksMu.Unlock()
 		if len(refused) > 0 {
 			c.box.notice(func(d *desk) { d.refused(refused) })
 		}
 	}
-}
-
-// viewsCommand is a command for views; term is that of the leader who has planned them, 0 if a primary asks for them.
-func viewsCommand(batch []flow.Ask, term uint64) []byte {
-	change := shared.ViewChange{Term: term, Views: make([]shared.BucketView, len(batch))}
-	for i, q := range batch {
-		change.Views[i] = shared.BucketView{Bucket: q.Bucket, View: q.View}
-	}
-	return shared.Command{Views: &change}.Encode()
-}
-
-// outcomes reads the result of a command. The epochs are those of now, which is after the command: that a bucket has got a
-// newer view since is as good a reason why a question is settled.
-func (c *Control) outcomes(batch []flow.Ask, result any) []flow.Outcome {
-	r, _ := result.(shared.Result)
-	if err := r.Err(); err != nil {
-		c.log.Error("proposed views are refused", "views", len(batch), "error", err)
-	}
-	state := c.State()
-	out := make([]flow.Outcome, len(batch))
-	for i, q := range batch {
-		out[i] = flow.Outcome{Bucket: q.Bucket, Committed: state.Views[q.Bucket].Epoch}
-		_, out[i].Taken = slices.BinarySearch(r.Taken, q.Bucket)
-	}
-	return out
 }
 
 // overtaken forgets questions about views that others have made.

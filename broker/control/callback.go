@@ -1,16 +1,13 @@
 package control
 
 import (
-	"errors"
-
 	"github.com/opencluster/oclocks/arbiter"
+	"github.com/opencluster/oclocks/broker/control/reign"
 	"github.com/opencluster/oclocks/bucket/chain"
 	"github.com/opencluster/oclocks/conf/shared"
 )
 
 // What the arbiter calls, on its goroutine: nothing here waits.
-
-var errBarred = errors.New("this node's buckets are being taken over")
 
 // send hands a frame of the arbiter to the network.
 func (c *Control) send(to uint64, body []byte) {
@@ -26,16 +23,7 @@ func (c *Control) applied(change uint64, state *shared.State) {
 
 // mayLease refuses those that the planner wants to take buckets from, and who is not registered as the node.
 func (c *Control) mayLease(number, raft uint64) error {
-	if (*c.barred.Load())[number] {
-		return errBarred
-	}
-	switch n := c.State().Node(number); {
-	case n == nil:
-		return shared.ErrRemoved
-	case n.Raft != raft:
-		return ErrDuplicate
-	}
-	return nil
+	return reign.MayLease(c.State(), *c.barred.Load(), number, raft)
 }
 
 func (c *Control) event(e arbiter.Event) {
@@ -74,6 +62,6 @@ func (c *Control) wakeReign() {
 	r := c.reign
 	c.mu.Unlock()
 	if r != nil {
-		r.ring()
+		r.put(reign.Changed{})
 	}
 }

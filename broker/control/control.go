@@ -58,7 +58,7 @@ type Control struct {
 	anyAway   atomic.Bool
 
 	asksMu  sync.Mutex
-	asks    *flow.Asks
+	asks    *flow.Proposer
 	asksDue chan struct{}
 
 	mu      sync.Mutex
@@ -68,7 +68,7 @@ type Control struct {
 	refusal string // why the leader gave no lease last
 	alerts  map[alertKey]int64
 	reports map[uint32]chain.Report
-	reign   *reign // while this node leads
+	reign   *leading // while this node leads
 	leaving bool
 	over    bool // Close has begun: nothing is started any more
 	err     error
@@ -98,7 +98,7 @@ func Start(ctx context.Context, cfg Config) (*Control, error) {
 	}
 	c := &Control{
 		cfg: cfg, log: cfg.Logger, nc: cfg.Conn, box: newBox(), post: newPost(cfg.Conn), start: draw(),
-		answering: make(chan struct{}, maxAnswering), asks: flow.NewAsks(maxBuckets), asksDue: make(chan struct{}, 1),
+		answering: make(chan struct{}, maxAnswering), asks: flow.NewProposer(maxBuckets), asksDue: make(chan struct{}, 1),
 		reports: map[uint32]chain.Report{}, alerts: map[alertKey]int64{}, failed: make(chan struct{}),
 	}
 	if c.log == nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/opencluster/oclocks/arbiter"
 	"github.com/opencluster/oclocks/broker/control/flow"
+	"github.com/opencluster/oclocks/broker/control/reign"
 	"github.com/opencluster/oclocks/conf/shared"
 	"github.com/opencluster/oclocks/internal/boottime"
 	"github.com/opencluster/oclocks/internal/fault"
@@ -156,11 +157,11 @@ func (d *desk) report() {
 	if len(list) == 0 {
 		return
 	}
+	number := d.c.identity().Number
 	if r := d.c.reigning(); r != nil {
-		r.report(list)
+		r.put(reign.Report{Node: number, Reports: list})
 		return
 	}
-	number := d.c.identity().Number
 	for part := range slices.Chunk(list, maxReports) {
 		d.c.post.send(subjectReport, encode(reports{Node: number, Reports: part}))
 	}

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/opencluster/oclocks/conf/shared"
+	"github.com/opencluster/oclocks/broker/control/reign"
 )
 
 const (
@@ -46,7 +46,7 @@ func (c *Control) handAll(ctx context.Context, number uint64) error {
 	alone := 0
 	for {
 		changed := c.bell.wait()
-		left := primaries(c.State(), number)
+		left := reign.Primaries(c.State(), number)
 		if left == 0 {
 			return nil
 		}
@@ -64,12 +64,12 @@ func (c *Control) handAll(ctx context.Context, number uint64) error {
 			select {
 			case <-changed:
 				changed = c.bell.wait()
-				again = primaries(c.State(), number) > 0
+				again = reign.Primaries(c.State(), number) > 0
 			case <-next.C:
 				again = false
 			case <-ctx.Done():
 				next.Stop()
-				return fmt.Errorf("this node is still primary of %d buckets: %w", primaries(c.State(), number), ctx.Err())
+				return fmt.Errorf("this node is still primary of %d buckets: %w", reign.Primaries(c.State(), number), ctx.Err())
 			case <-c.ctx.Done():
 				next.Stop()
 				return ErrClosed
@@ -129,16 +129,6 @@ func (c *Control) everybodyAway() bool {
 		}
 	}
 	return true
-}
-
-// primaries is how many buckets the node is primary of.
-func primaries(state *shared.State, number uint64) (n int) {
-	for i := range state.Views {
-		if state.Views[i].Primary().Node == number {
-			n++
-		}
-	}
-	return n
 }
 
 // abdicate hands the leadership to the best of the others, if there is one.

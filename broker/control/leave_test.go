@@ -4,6 +4,8 @@ import (
 	"errors"
 	"testing"
 	"time"
+
+	"github.com/opencluster/oclocks/broker/control/reign"
 )
 
 // primaryOfSomething waits until the buckets are balanced: the founder has them all at first.
@@ -34,7 +36,7 @@ func TestLeaveHandsEverythingOver(t *testing.T) {
 		}
 		t.Logf("%s left in %v", what, time.Since(began))
 		number := gone.number()
-		if left := primaries(gone.c.State(), number); left > 0 {
+		if left := reign.Primaries(gone.c.State(), number); left > 0 {
 			t.Errorf("it left as primary of %d buckets", left)
 		}
 		if gone.c.Status().Leading {

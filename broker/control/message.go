@@ -7,13 +7,13 @@ import (
 	"time"
 
 	"github.com/opencluster/oclocks/arbiter/plan"
+	"github.com/opencluster/oclocks/broker/control/reign"
 	"github.com/opencluster/oclocks/conf/shared"
 )
 
 // What goes between nodes is JSON, except the arbiter's frames. A message that cannot be read is dropped and logged: nodes
 // of one cluster speak the same version.
 const (
-	maxOrders   = 2048 // in one message
 	maxReports  = 2048
 	frameHeader = 9
 	frameFormat = 1
@@ -55,17 +55,8 @@ type startAnswer struct {
 	Lease time.Duration `json:"lease,omitempty"` // of the cluster's nodes, in nanoseconds; 0: not known
 }
 
-// admission is the leader's answer.
-type admission struct {
-	Number uint64 `json:"number,omitempty"`
-	Life   uint64 `json:"life,omitempty"`
-	Change uint64 `json:"change,omitempty"` // the registration is in this change
-
-	WaitMS    int64  `json:"wait_ms,omitempty"`   // ask again after this time
-	Duplicate bool   `json:"duplicate,omitempty"` // another node lives under the identifier
-	Kind      string `json:"kind,omitempty"`      // refused: as in shared.Result
-	Problem   string `json:"problem,omitempty"`
-}
+// admission is the leader's answer to a registration.
+type admission = reign.Answer
 
 // order goes from the leader to a node.
 type order struct {

@@ -100,7 +100,7 @@ func (c *Control) enrolment() {
 			continue
 		}
 		retry = retryFirst
-		if err := answer.refusal(); err != nil {
+		if err := refusal(&answer); err != nil {
 			c.old.Store(errors.Is(err, ErrOldDisk))
 			c.fail(err)
 			return
@@ -126,7 +126,7 @@ func (c *Control) askRegister(request []byte) (admission, error) {
 }
 
 // refusal is why the leader will not register this node.
-func (a *admission) refusal() error {
+func refusal(a *admission) error {
 	switch {
 	case a.Duplicate:
 		return fmt.Errorf("%w (%s)", ErrDuplicate, a.Problem)

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/opencluster/oclocks/arbiter/core"
+	"github.com/opencluster/oclocks/broker/control/reign"
 	"github.com/opencluster/oclocks/conf/shared"
 )
 
@@ -242,16 +243,7 @@ func (p *process) applied(change uint64) {
 }
 
 func (p *process) mayLease(number, raft uint64) error {
-	if p.barred[number] {
-		return errors.New("this node's buckets are being taken over")
-	}
-	switch n := p.shared().Node(number); {
-	case n == nil:
-		return shared.ErrRemoved
-	case n.Raft != raft:
-		return errDuplicate
-	}
-	return nil
+	return reign.MayLease(p.shared(), p.barred, number, raft)
 }
 
 func (p *process) event(e core.Event) {
@@ -272,6 +264,6 @@ func (p *process) event(e core.Event) {
 
 func (p *process) wakeReign() {
 	if p.reign != nil {
-		p.reign.ring()
+		p.reign.put(reign.Changed{})
 	}
 }

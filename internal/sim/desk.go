@@ -8,6 +8,7 @@ import (
 	"github.com/opencluster/oclocks/arbiter/core"
 	"github.com/opencluster/oclocks/arbiter/plan"
 	"github.com/opencluster/oclocks/broker/control/flow"
+	"github.com/opencluster/oclocks/broker/control/reign"
 	"github.com/opencluster/oclocks/bucket/chain"
 	"github.com/opencluster/oclocks/conf/shared"
 )
@@ -165,17 +166,17 @@ func (d *desk) report() {
 	}
 	clear(p.reports)
 	if p.reign != nil {
-		p.reign.report(list)
+		p.reign.put(reign.Report{Node: p.identity.Number, Reports: list})
 		return
 	}
 	number := p.identity.Number
 	p.m.others(func(o *machine) {
-		if o.p.reign == nil || !o.p.reign.listening {
+		if o.p.reign == nil || !o.p.reign.listening() {
 			return
 		}
 		p.w.send(p.m, o, "report", func(q *process) {
-			if r := q.reign; r != nil && r.listening {
-				r.report(slices.DeleteFunc(slices.Clone(list), func(b plan.BucketReport) bool { return b.Report.Member.Node != number }))
+			if r := q.reign; r != nil && r.listening() {
+				r.put(reign.Report{Node: number, Reports: slices.Clone(list)})
 			}
 		})
 	})

@@ -217,7 +217,7 @@ func (p *process) leave() {
 			return
 		}
 		for _, o := range p.w.machines {
-			if o.p != nil && o.p.reign != nil && o.p.reign.listening {
+			if o.p != nil && o.p.reign != nil && o.p.reign.listening() {
 				p.w.send(p.m, o, "leaving", func(q *process) {
 					if q.reign != nil {
 						q.reign.leave(number)

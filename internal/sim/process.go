@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/opencluster/oclocks/broker/control/flow"
+	"github.com/opencluster/oclocks/broker/control/reign"
 	"github.com/opencluster/oclocks/bucket/chain"
 	"github.com/opencluster/oclocks/conf/shared"
 )
@@ -25,9 +26,9 @@ type process struct {
 	asked    int // registration questions
 	arb      *arb
 	desk     *desk
-	asks     *flow.Asks
-	asking   bool // a command of the asks is on its way
-	reign    *reign
+	asks     *flow.Proposer
+	asking   bool // the proposer waits
+	reign    *leading
 	reports  map[uint32]chain.Report
 	barred   map[uint64]bool
 	seen     seen
@@ -57,7 +58,7 @@ func (m *machine) boot() {
 	w := m.w
 	m.gen++
 	p := &process{
-		w: w, m: m, gens: map[string]int{}, start: w.rnd.Uint64() | 1, asks: flow.NewAsks(1 << 16), reports: map[uint32]chain.Report{},
+		w: w, m: m, gens: map[string]int{}, start: w.rnd.Uint64() | 1, asks: flow.NewProposer(1 << 16), reports: map[uint32]chain.Report{},
 		barred: map[uint64]bool{}, gone: map[uint64]bool{}, turns: map[uint32]bool{},
 	}
 	m.p = p
@@ -285,16 +286,16 @@ func (p *process) enrol(retry int64) {
 	}
 	listening := 0
 	for _, o := range p.w.machines {
-		if o.p == nil || o.p.reign == nil || !o.p.reign.listening {
+		if o.p == nil || o.p.reign == nil || !o.p.reign.listening() {
 			continue
 		}
 		listening++
 		p.w.send(p.m, o, "register", func(q *process) {
 			r := q.reign
-			if r == nil || !r.listening {
+			if r == nil || !r.listening() {
 				return
 			}
-			r.register(request, func(a admission) {
+			r.register(request, func(a reign.Answer) {
 				p.w.send(q.m, p.m, "admission", func(s *process) {
 					if s == p && p.asked == id {
 						p.asked++
@@ -317,38 +318,31 @@ func (p *process) enrol(retry int64) {
 	})
 }
 
-// admission is the leader's answer.
-type admission struct {
-	wait                 int64
-	duplicate            bool
-	err                  error
-	number, life, change uint64
-}
-
-func (p *process) admitted(a admission) {
+func (p *process) admitted(a reign.Answer) {
+	err := shared.Result{Kind: a.Kind, Problem: a.Problem}.Err()
 	switch {
-	case a.wait > 0:
-		p.timer(min(a.wait, 2*second), func() { p.enrol(20 * ms) })
-	case a.duplicate:
+	case a.WaitMS > 0:
+		p.timer(min(a.WaitMS*ms, 2*second), func() { p.enrol(20 * ms) })
+	case a.Duplicate:
 		p.w.stats.Duplicates++
 		p.fail(errDuplicate)
-	case errors.Is(a.err, shared.ErrOldDisk):
+	case errors.Is(err, shared.ErrOldDisk):
 		p.w.stats.OldDisks++
 		p.m.disk.renew(p.w)
 		p.fail(errOldDisk)
-	case errors.Is(a.err, shared.ErrRemoved):
+	case errors.Is(err, shared.ErrRemoved):
 		p.fail(errRemoved)
 		p.m.leaveCluster()
-	case a.err != nil:
-		p.w.fail("%v is refused: %v", p.m, a.err)
+	case err != nil:
+		p.w.fail("%v is refused: %v", p.m, err)
 	default:
 		p.enrolled(a, p.m.clock()+2*second)
 	}
 }
 
 // enrolled is control.enrolled: it waits until the registration is applied here.
-func (p *process) enrolled(a admission, until int64) {
-	if state := p.shared(); state.Change >= a.change {
+func (p *process) enrolled(a reign.Answer, until int64) {
+	if state := p.shared(); state.Change >= a.Change {
 		n := state.NodeByID(p.m.id)
 		switch {
 		case n == nil:
