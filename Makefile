@@ -60,7 +60,14 @@ fuzz: ## run each fuzz test for FUZZTIME (10s)
 	while IFS=: read -r file name; do \
 		name=$${name#func }; dir=$${file%/*}; \
 		echo "== $$dir $$name"; \
-		$(GO) test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) $$dir; \
+		out=$$($(GO) test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) $$dir 2>&1) && status=0 || status=$$?; \
+		echo "$$out"; \
+		case "$$status $$out" in \
+		0\ *) ;; \
+		*"Failing input"* | *"hung or terminated"* | *panic:*) exit 1 ;; \
+		*"context deadline exceeded"*) echo "fuzz: the time was over while an input was tried; nothing was found (go.dev/issue/48591)" ;; \
+		*) exit 1 ;; \
+		esac; \
 	done < "$$list"
 
 # With MUTANTS the page is left alone unless PAGE says otherwise, so that a quick look changes nothing.
