@@ -65,7 +65,7 @@ fuzz: ## run each fuzz test for FUZZTIME (10s)
 		case "$$status $$out" in \
 		0\ *) ;; \
 		*"Failing input"* | *"hung or terminated"* | *panic:*) exit 1 ;; \
-		*"context deadline exceeded"*) echo "fuzz: the time was over while an input was tried; nothing was found (go.dev/issue/48591)" ;; \
+		*"context deadline exceeded"*) echo "fuzz: the time was over while an input was tried; nothing was found (go.dev/issue/75804)" ;; \
 		*) exit 1 ;; \
 		esac; \
 	done < "$$list"
