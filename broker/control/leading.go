@@ -87,8 +87,8 @@ func (r *leading) run() {
 	defer timer.Close()
 	defer r.deafen()
 	for {
-		facts := r.facts()
-		out := r.room.Step(facts, r.take())
+		inputs := r.take()
+		out := r.room.Step(r.facts(), inputs)
 		r.carryOut(&out)
 		timer.Reset(out.Next)
 		select {

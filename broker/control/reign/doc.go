@@ -8,8 +8,8 @@
 //  1. Make a [Reign] when the arbiter says that this node leads, and end it when it does not any more or the term is another one.
 //  2. Put what happens into an [Inbox], from wherever it comes: that something may be new ([Changed]: a state was applied, a node
 //     came or went, the members are others), what nodes send, and what became of what the room wanted ([Done]).
-//  3. When there is something in the Inbox, or at [Output.Next], read the [Facts] in the order of its fields, then the Inbox, and
-//     Step. One Step at a time.
+//  3. When there is something in the Inbox, or at [Output.Next], take what is in it, then read the [Facts] in the order of its
+//     fields, so that they have what the inputs tell of, and Step. One Step at a time.
 //  4. Carry the Output out in the order of its fields, before the Facts of the next Step are read. Bar comes first: no
 //     lease may be given to a node that is barred. Nothing else has to be waited for: what [Output.Proposals] and [Output.Group]
 //     come to is told with a Done, once for each, when it is known or when the time it names is over.
