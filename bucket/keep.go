@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/opencluster/oclocks/internal/mutant"
 	"github.com/opencluster/oclocks/subjects"
 )
 
@@ -40,7 +41,9 @@ func (t *Table) Keep(now Now, zone string, s Session, beat uint64) (
 	}
 	t.hearOf(sid, &s)
 	have.beat = max(have.beat, beat)
-	t.touch(sid)
+	if !mutant.On(mutant.KeepAliveForgotten) {
+		t.touch(sid)
+	}
 	return have.count, have.hash, true, nil
 }
 

@@ -72,7 +72,7 @@ func (t *Table) restartHolds() {
 		if h.ttl > 0 {
 			h.limit = t.after(h.ttl)
 		}
-		if h.ttl > 0 && mutant.On(mutant.TakeoverCountsOn) {
+		if h.ttl > 0 && mutant.On(mutant.ExpiryOnSecondary) {
 			h.limit = t.after(max(h.ttl-t.heldFor(id), 0))
 		}
 		if h.more != nil {

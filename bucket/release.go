@@ -156,7 +156,9 @@ func (t *Table) renew(c *call) {
 	} else {
 		c.request = request{}
 	}
-	t.restart(id)
+	if !mutant.On(mutant.RenewNotCounted) {
+		t.restart(id)
+	}
 	t.answer(c, t.renewed(id))
 }
 

@@ -266,7 +266,7 @@ func (n *Node) receiveAnswer(_ uint64, a *answer) {
 // settleLease tells of the lease once what it came with is applied.
 func (n *Node) settleLease() {
 	g := n.holder.grant
-	if g == nil || n.applied < g.index {
+	if g == nil || n.applied < g.index && !mutant.On(mutant.LeaseBeforeChange) {
 		return
 	}
 	n.holder.grant = nil

@@ -1,10 +1,6 @@
 package chain
 
-import (
-	"slices"
-
-	"github.com/opencluster/oclocks/internal/mutant"
-)
+import "slices"
 
 // link is this copy's end of the link to the one after it.
 type link struct {
@@ -172,9 +168,6 @@ func (l *link) advance(r *Replica, seq uint64) {
 func (l *link) rewind(seq uint64) {
 	l.next, l.acked, l.bytes, l.probe = min(l.next, seq+1), min(l.acked, seq), 0, 0
 	l.poke = true
-	if mutant.On(mutant.ResendSkipsOne) {
-		l.next++
-	}
 }
 
 // recheck looks whether a change that the next copy calls damaged is damaged here. Then it is this one that has to go.

@@ -51,7 +51,7 @@ func (l *lead) follow(r *Replica) {
 		if i := find(old, m); i >= 0 {
 			p = old[i]
 			p.movedAt = r.now // it may have to find its place first
-			if !r.view.Counts(m) {
+			if !r.view.Counts(m) && !mutant.On(mutant.ProgressOutlivesView) {
 				p.Seq = 0 // before it confirms anything under this view it may begin anew
 			}
 		}
@@ -85,6 +85,9 @@ func (l *lead) note(r *Replica, list []Progress) {
 		return r.view.Place(p.Member) < 0 && !slices.ContainsFunc(list, func(q Progress) bool { return q.Member == p.Member })
 	})
 	for _, p := range list {
+		if mutant.On(mutant.NeighbourSpeaksForAll) {
+			p.Seq = list[0].Seq
+		}
 		i := find(l.peers, p.Member)
 		switch {
 		case i >= 0 && p.Seq > l.peers[i].Seq:
@@ -117,16 +120,12 @@ func (r *Replica) has(m Member) uint64 {
 
 // reached is the number up to which as many of the members have everything as an answer needs.
 func (r *Replica) reached(members []Member) uint64 {
-	need := r.cfg.Acks.need(len(members))
-	if len(r.view.Chain) > need && mutant.On(mutant.OutOfSyncCounts) {
-		members = r.view.Chain
-	}
 	seqs := make([]uint64, 0, MaxChain)
 	for _, m := range members {
 		seqs = append(seqs, r.has(m))
 	}
 	slices.SortFunc(seqs, func(a, b uint64) int { return cmp.Compare(b, a) })
-	return seqs[need-1]
+	return seqs[r.cfg.Acks.need(len(seqs))-1]
 }
 
 // confirm finds what can be answered: what the in-sync set has and, while a new one is proposed, what that has too. Changes
@@ -139,10 +138,13 @@ func (r *Replica) confirm() {
 	if r.proposal != nil && !mutant.On(mutant.ProposedSetIgnored) {
 		seq = min(seq, r.reached(r.proposal.Members()))
 	}
+	if r.proposal != nil && mutant.On(mutant.OutOfSyncCounts) {
+		seq = r.reached(r.proposal.Members())
+	}
 	if seq <= r.confirmed {
 		return
 	}
-	if p, ok := r.log.at(seq); !ok || p.Epoch < r.lead.since && !mutant.On(mutant.OldEpochConfirmed) {
+	if p, ok := r.log.at(seq); !ok || p.Epoch < r.lead.since {
 		return
 	}
 	r.lead.pending -= size(r.log.between(r.confirmed, seq))

@@ -110,8 +110,7 @@ func (r *Replica) Applied(change uint64) {
 
 // leased says whether the node may act at all.
 func (r *Replica) leased() bool {
-	return (r.now < r.lease.Until || mutant.On(mutant.LeaseUnchecked)) &&
-		(r.applied >= r.lease.Under || mutant.On(mutant.LeaseBeforeChange))
+	return (r.now < r.lease.Until || mutant.On(mutant.LeaseUnchecked)) && r.applied >= r.lease.Under
 }
 
 // open says whether this copy may take part under its view.

@@ -15,11 +15,11 @@ const (
 	LeaseBeforeChange
 	OutOfSyncCounts
 	ProposedSetIgnored
-	OldEpochConfirmed
 	FloorForgotten
 	HandOverTooEarly
 	HashUnchecked
-	ResendSkipsOne
+	NeighbourSpeaksForAll
+	ProgressOutlivesView
 	OldTailKept
 	OldTailCounts
 	OldEpochAccepted
@@ -39,7 +39,9 @@ const (
 	TimedOutStays
 	CancelledLater
 	RecoveryHandsOn
-	TakeoverCountsOn
+	ExpiryOnSecondary
+	RenewNotCounted
+	KeepAliveForgotten
 	OutcomesNotReplicated
 	OutcomeForgottenEarly
 	TokenWithoutTerm
@@ -97,13 +99,13 @@ var table = [end]Entry{
 	TakeoverEmptyNode:      {"takeover-empty-node", "a takeover looks at nodes and not at incarnations: one that came back with nothing counts as the one that had it", oldState},
 	LeaseUnchecked:         {"lease-unchecked", "a primary answers though its lease has ended", primaries},
 	LeaseBeforeChange:      {"lease-before-change", "a fresh lease counts before the views are applied that it presumes", primaries},
-	OutOfSyncCounts:        {"out-of-sync-counts", "an answer counts the receipt by any copy of the chain, in sync or not", answered},
+	OutOfSyncCounts:        {"out-of-sync-counts", "while a new in-sync set is being committed, answers need only that: the receipt by a copy counts that is not in sync", answered},
 	ProposedSetIgnored:     {"proposed-set-ignored", "while a new in-sync set is being committed, answers need only the old one", answered},
-	OldEpochConfirmed:      {"old-epoch-confirmed", "changes of an earlier primary are confirmed without one of its own (Raft, 5.4.2)", answered},
 	FloorForgotten:         {"floor-forgotten", "a copy gets into the in-sync set without what was answered before the takeover", answered},
 	HandOverTooEarly:       {"hand-over-too-early", "a primary gives its place away before the successor has everything", answered},
 	HashUnchecked:          {"hash-unchecked", "the hash of a change is not compared with its bytes", sameCopies},
-	ResendSkipsOne:         {"resend-skips-one", "what is sent again begins one change too late", answered},
+	NeighbourSpeaksForAll:  {"neighbour-speaks-for-all", "what the first secondary has counts for all that stand behind it", answered},
+	ProgressOutlivesView:   {"progress-outlives-view", "what a copy outside of the set had under the last view counts under the next, though it may have begun anew", answered},
 	OldTailKept:            {"old-tail-kept", "a rejoining copy keeps its own change where the primary has another one", sameCopies},
 	OldTailCounts:          {"old-tail-counts", "what a copy had compared under the last view counts under the next one without being compared again", oldState},
 	OldEpochAccepted:       {"old-epoch-accepted", "a cascade of an older epoch is taken", primaries},
@@ -121,7 +123,9 @@ var table = [end]Entry{
 	TimedOutStays:             {"timed-out-stays", "a waiter that was told of its timeout keeps its place", waiters},
 	CancelledLater:            {"cancelled-later", "a cancel that comes before its acquire is not remembered", once},
 	RecoveryHandsOn:           {"recovery-hands-on", "in a recovery nobody is granted anything, but who waits", exclusion},
-	TakeoverCountsOn:          {"takeover-counts-on", "a new primary counts time limits from the grant instead of beginning them anew", exclusion},
+	ExpiryOnSecondary:         {"expiry-on-secondary", "time limits run on at the secondaries, which know of no renewals, and a takeover ends what is over by that", exclusion},
+	RenewNotCounted:           {"renew-not-counted", "a renew is answered and does not begin the time limit anew", exclusion},
+	KeepAliveForgotten:        {"keep-alive-forgotten", "a keep-alive is answered and does not begin the session's lease anew", exclusion},
 	OutcomesNotReplicated:     {"outcomes-not-replicated", "the successor does not know which requests have been carried out", once},
 	OutcomeForgottenEarly:     {"outcome-forgotten-early", "the outcome is forgotten that the client still waits for, not only those before", once},
 	TokenWithoutTerm:          {"token-without-term", "tokens count on from the zone's last one, whatever the term", tokens},
