@@ -22,7 +22,7 @@ const (
 	//   session-close  Session
 	// A release ends the belief in that hold. Plain: the request carries no id on the wire, so each sending has an effect of its own.
 	Ask
-	// Answer: an answer has come, also one that came before. Request, Code (200, 202 queued, or of the refusal), Why; and
+	// Answer: an answer has come, also one that came before. Request, Code (200, 202 queued, or of the refusal), Reason, Why; and
 	//   acquire, renew  Token, Ticket, Key, TTL, Lease, Weak
 	//   release, force  Token, Ended (force: the hold is over)
 	//   cancel          Was, Token
@@ -114,6 +114,7 @@ type Event struct {
 	Slots uint32
 
 	Code   int    // 200 done, 202 queued, else the refusal's
+	Reason string // of a refusal, as on the wire
 	Why    string // of a refusal 410, a Lost or SessionLost: expired, disconnected, forced, superseded, closed; "" if it is not told
 	Was    string // cancel: waiting, granted, unseen, released or cancelled
 	Token  uint64
@@ -121,7 +122,7 @@ type Event struct {
 	Key    uint64
 	TTL    time.Duration
 	Lease  time.Duration
-	Grace  time.Duration // Ask: as asked; -1 for none asked (the lease)
+	Grace  time.Duration // Ask: 0 is the lease, below 0 is none
 	Wait   time.Duration
 	Until  int64
 	Since  int64

@@ -58,6 +58,9 @@ func (w *Writer) write(e *Event) error {
 	if e.Kind == None || e.Kind >= kindCount {
 		return fmt.Errorf("record an event: kind %d does not exist", e.Kind)
 	}
+	if int(e.Mode) >= len(modeWords) || int(e.Hold) >= len(holdWords) || int(e.Drain) >= len(drainWords) {
+		return fmt.Errorf("record an event: mode %d, kind of hold %d or drain %d does not exist", e.Mode, e.Hold, e.Drain)
+	}
 	if !utf8.ValidString(e.Name) {
 		return fmt.Errorf("record an event: the name %q is not UTF-8", e.Name)
 	}
@@ -138,6 +141,7 @@ type record struct {
 	Take    uint32   `json:"take,omitempty"`
 	Slots   uint32   `json:"slots,omitempty"`
 	Code    int      `json:"code,omitempty"`
+	Reason  string   `json:"reason,omitempty"`
 	Why     string   `json:"why,omitempty"`
 	Was     string   `json:"was,omitempty"`
 	Token   uint64   `json:"token,omitempty"`
@@ -174,7 +178,7 @@ var (
 func recordOf(e *Event) *record {
 	return &record{
 		e.At, e.Kind.String(), e.Op.String(), e.Zone, e.Client, e.Session, e.Request, e.Of, e.Name,
-		modeWords[e.Mode], holdWords[e.Hold], drainWords[e.Drain], e.Take, e.Slots, e.Code, e.Why, e.Was, e.Token, e.Ticket, e.Key,
+		modeWords[e.Mode], holdWords[e.Hold], drainWords[e.Drain], e.Take, e.Slots, e.Code, e.Reason, e.Why, e.Was, e.Token, e.Ticket, e.Key,
 		int64(e.TTL), int64(e.Lease), int64(e.Grace), int64(e.Wait), e.Until, e.Since, e.Plain, e.Now, e.Ended, e.Weak, e.Part, e.Current,
 		e.Newest, e.Oldest, e.Tokens, e.Holders, e.Queue, e.Bucket, e.Buckets,
 	}
@@ -195,7 +199,7 @@ func (r *record) event() (*Event, error) {
 	}
 	return &Event{
 		r.At, Kind(kind), op, r.Zone, r.Client, r.Session, r.Request, r.Of, r.Name,
-		subjects.Mode(mode), subjects.Kind(hold), subjects.Drain(drain), r.Take, r.Slots, r.Code, r.Why, r.Was, r.Token, r.Ticket, r.Key,
+		subjects.Mode(mode), subjects.Kind(hold), subjects.Drain(drain), r.Take, r.Slots, r.Code, r.Reason, r.Why, r.Was, r.Token, r.Ticket, r.Key,
 		time.Duration(r.TTL), time.Duration(r.Lease), time.Duration(r.Grace), time.Duration(r.Wait), r.Until, r.Since, r.Plain, r.Now, r.Ended,
 		r.Weak, r.Part, r.Current, r.Newest, r.Oldest, r.Tokens, r.Holders, r.Queue, r.Bucket, r.Buckets,
 	}, nil

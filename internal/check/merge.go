@@ -12,6 +12,7 @@ type Merged struct {
 	readers []*Reader
 	heads   []*Event
 	begun   bool
+	err     error
 }
 
 // Merge makes one history out of recordings that were written with the same clock.
@@ -28,10 +29,13 @@ func (m *Merged) Next() (*Event, error) {
 	if !m.begun {
 		m.begun = true
 		for i := range m.readers {
-			if err := m.read(i); err != nil {
-				return nil, err
+			if m.err = m.read(i); m.err != nil {
+				return nil, m.err
 			}
 		}
+	}
+	if m.err != nil {
+		return nil, m.err
 	}
 	first := -1
 	for i, e := range m.heads {
@@ -43,7 +47,8 @@ func (m *Merged) Next() (*Event, error) {
 		return nil, io.EOF
 	}
 	e := m.heads[first]
-	return e, m.read(first)
+	m.err = m.read(first)
+	return e, nil
 }
 
 func (m *Merged) read(i int) error {

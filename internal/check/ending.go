@@ -1,0 +1,132 @@
+package check
+
+import "github.com/opencluster/oclocks/subjects"
+
+// released takes the first answer to a release.
+func (c *Checker) released(a *ask, e *Event, done bool) {
+	if !done {
+		c.notHeld(a, e)
+		return
+	}
+	l, h := a.lock, a.hold
+	if e.Token != a.token && a.token != 0 {
+		c.failLock(Once, l, "%s is about token %d and has released token %d", a, a.token, e.Token)
+		return
+	}
+	if h == nil {
+		h = l.holds[e.Token]
+		a.hold = h
+	}
+	if !c.effective(a, h, e.Token) {
+		return
+	}
+	if h.ended != "" && h.endAt < a.at && h.doubts == l.doubts {
+		c.failLock(Over, l, "%s is done, though it is about %s", a, h)
+	}
+	c.end(h, "released")
+}
+
+// effective says whether a request by key could have an effect on the hold.
+func (c *Checker) effective(a *ask, h *hold, token uint64) bool {
+	switch {
+	case h == nil && (token <= a.lock.forgot || a.since != a.lock.doubts):
+		return false
+	case h == nil:
+		c.failLock(Zones, a.lock, "%s has an effect on token %d, which nobody was granted in zone %s", a, token, a.lock.zone.name)
+		return false
+	case a.key != 0 && h.key != 0 && a.key != h.key:
+		c.failLock(Kept, a.lock, "%s has an effect on %s, with another key", a, h)
+		return false
+	}
+	return true
+}
+
+// renewed takes the answer to a renew.
+func (c *Checker) renewed(a *ask, e *Event, done bool) {
+	if !done {
+		c.notHeld(a, e)
+		return
+	}
+	l, h := a.lock, a.hold
+	if e.Token != a.token && a.token != 0 {
+		c.failLock(Once, l, "%s is about token %d and has renewed token %d", a, a.token, e.Token)
+		return
+	}
+	if !c.effective(a, h, e.Token) {
+		return
+	}
+	if h.ended != "" && h.endAt < a.at && h.doubts == l.doubts {
+		c.failLock(Over, l, "%s is done, though it is about %s", a, h)
+	}
+	h.ttl = e.TTL
+	h.doubted = h.doubted && a.since != l.doubts
+}
+
+// notHeld takes an answer that the hold which a release or renew is about is over.
+func (c *Checker) notHeld(a *ask, e *Event) {
+	if a.hold == nil {
+		return
+	}
+	c.wasKept(a.hold, e, a.String()+" is answered "+answerText(e))
+	switch e.Code {
+	case 403, 404, 410:
+		c.end(a.hold, answerText(e))
+	}
+}
+
+func answerText(e *Event) string {
+	text := map[int]string{403: "403 denied", 404: "404 not held", 410: "410 lost"}[e.Code]
+	if text == "" {
+		text = "that it is over"
+	}
+	if e.Why != "" {
+		text += " (" + e.Why + ")"
+	}
+	return text
+}
+
+// wasKept says whether a hold could be over by now, when its client is told so.
+func (c *Checker) wasKept(h *hold, e *Event, told string) {
+	switch {
+	case h.returned || h.ended != "" || h.forced || h.exempt || h.doubted || h.client.dead:
+	case e.Why == subjects.WhySuperseded || e.Why == subjects.WhyClosed: // its client's doing, nobody knows when
+		h.loosen(h.at)
+	case h.trusted(c, c.now) && h.leased():
+		c.failLock(Kept, h.lock, "%s: but %s", told, h)
+	case !h.leased():
+		c.failLock(Kept, h.lock, "%s: but its hold has no limit: %s", told, h)
+	}
+}
+
+// lost takes what a client is told without having asked.
+func (c *Checker) lost(cl *client, e *Event) {
+	h := cl.zone.hold(e.Name, e.Token)
+	if h == nil {
+		l := cl.zone.locks[e.Name]
+		switch {
+		case l == nil:
+			c.fail(Zones, e, "%s hears that it has lost %s, for which nobody in zone %s has asked", cl.name, e.Name, cl.zone.name)
+		case e.Token > l.forgot && len(l.open)+l.unclear == 0 && l.doubts == 0:
+			c.fail(Zones, e, "%s hears that it has lost token %d of %s, which nobody in zone %s was granted", cl.name, e.Token, e.Name, cl.zone.name)
+		}
+		return
+	}
+	c.wasKept(h, e, cl.name+" hears that it has lost token of "+h.lock.name+" ("+e.Why+")")
+	c.end(h, "lost, "+e.Why)
+}
+
+// forced takes the answer to a force.
+func (c *Checker) forced(a *ask, e *Event, done bool) {
+	if done && e.Ended && a.hold != nil {
+		c.end(a.hold, "forced")
+	}
+}
+
+// closed takes the answer to a session-close.
+func (c *Checker) closed(a *ask) {
+	for i := len(a.client.holds) - 1; i >= 0; i-- {
+		if h := a.client.holds[i]; a.closes(h) {
+			c.end(h, "its session is closed")
+		}
+	}
+}
