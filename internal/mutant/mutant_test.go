@@ -6,6 +6,8 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"maps"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -125,6 +127,43 @@ func TestTheTableIsWhole(t *testing.T) {
 	}
 	if _, ok := mutant.Find("no-such-mutant"); ok {
 		t.Error("found what does not exist")
+	}
+}
+
+// TestTheNormalBuildHasNothingOfThem looks into what the compiler made of the rooms with plants.
+func TestTheNormalBuildHasNothingOfThem(t *testing.T) {
+	if mutant.Built {
+		t.Skip("this is not the normal build")
+	}
+	rooms := map[string]bool{}
+	for _, at := range plants(t) { // order: a set is made
+		for _, where := range at {
+			rooms["./"+filepath.ToSlash(filepath.Dir(strings.TrimPrefix(where, filepath.Join("..", "..")+string(filepath.Separator))))] = true
+		}
+	}
+	if len(rooms) < 5 {
+		t.Fatalf("plants are in %v only", rooms)
+	}
+	list := exec.Command("go", append([]string{"list", "-export", "-f", "{{.Export}}"}, slices.Sorted(maps.Keys(rooms))...)...)
+	list.Dir = filepath.Join("..", "..")
+	archives, err := list.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for archive := range strings.FieldsSeq(string(archives)) {
+		symbols, err := exec.Command("go", "tool", "nm", archive).Output()
+		if err != nil {
+			t.Fatalf("%s: %v", archive, err)
+		}
+		if !strings.Contains(string(symbols), "oclocks/") {
+			t.Fatalf("%s has no symbols of this module", archive)
+		}
+		for line := range strings.Lines(string(symbols)) {
+			// go:info and type: are for debuggers
+			if fields := strings.Fields(line); strings.HasPrefix(fields[len(fields)-1], "github.com/opencluster/oclocks/internal/mutant.") {
+				t.Errorf("%s: %s", archive, strings.TrimSpace(line))
+			}
+		}
 	}
 }
 

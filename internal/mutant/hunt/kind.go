@@ -10,11 +10,11 @@ const (
 	nothing     kind = iota
 	crash            // a panic, or a part of the simulated process that failed
 	stuck            // healed, the cluster does not come together
-	copiesApart      // the copies of a bucket differ, or one does not take what the others have
+	copiesApart      // a copy does not take what the others have, or raises an alert though nothing was damaged
 	promise          // what clients and the control plane were told cannot be
 )
 
-var kindNames = [...]string{"nothing", "a part failed", "it does not come together", "copies differ", "a promise is broken"}
+var kindNames = [...]string{"nothing", "a part failed", "it does not come together", "a copy stopped itself", "a promise is broken"}
 
 func (k kind) String() string { return kindNames[k] }
 
@@ -40,8 +40,8 @@ var rules = []struct {
 	{" answers in epoch ", "one answering primary", promise},
 	{"come apart at change", "equal logs", promise},
 	{" elsewhere", "equal logs", promise},
-	{"differs from the primary's", "equal copies", copiesApart},
-	{"does not take what the chain has", "equal copies", copiesApart},
+	{"differs from the primary's", "equal copies", promise},
+	{"does not take what the chain has", "copies take what comes", copiesApart},
 	{"alerts about bucket", "no alert without damage", copiesApart},
 	{"does not come together", "everything comes together", stuck},
 	{"goes round and round", "nothing goes round and round", stuck},

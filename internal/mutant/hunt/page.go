@@ -24,6 +24,13 @@ differed, a part failed). A seed means something else after each change of the c
 |---|---|---|---|---|---|---|---|
 `
 
+const covered = `
+## Mistakes that another rule covers
+
+These were planted as well, and reached; no seed found them, because they do no harm: something else prevents it. They were taken out again.
+
+`
+
 // update writes the page, with one row anew. Rows of mutants that exist stay, those of others go.
 func update(path string, f *finding) error {
 	old, err := os.ReadFile(path)
@@ -41,6 +48,10 @@ func update(path string, f *finding) error {
 	text.WriteString(head)
 	for _, m := range mutant.All() {
 		text.WriteString(rows[m.String()])
+	}
+	text.WriteString(covered)
+	for _, c := range mutant.CoveredBugs() {
+		fmt.Fprintf(&text, "- *%s*: %s.\n", c.Bug, c.Why)
 	}
 	return os.WriteFile(path, []byte(text.String()), 0o644)
 }
