@@ -82,7 +82,7 @@ func (c *Checker) sweep(l *lock) {
 // disconnected ends what is promised of holds that may be given to others before their clients notice.
 func (c *Checker) disconnected(cl *client) {
 	for _, h := range cl.holds {
-		if h.ask.kind == subjects.Connection && h.ask.grace != 0 && (h.lease == 0 || h.ask.grace < h.lease) {
+		if h.ask.kind == subjects.Connection && h.ask.grace >= 0 && (h.lease == 0 || h.ask.grace < h.lease) {
 			h.exempt = true
 			h.loosen(c.now)
 		}

@@ -122,7 +122,7 @@ type Event struct {
 	Key    uint64
 	TTL    time.Duration
 	Lease  time.Duration
-	Grace  time.Duration // Ask: 0 is the lease, below 0 is none
+	Grace  time.Duration // Ask: as asked; below 0: none was asked for, it is the lease
 	Wait   time.Duration
 	Until  int64
 	Since  int64
