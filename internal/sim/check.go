@@ -8,21 +8,35 @@ import (
 	"github.com/opencluster/oclocks/bucket/chain"
 	"github.com/opencluster/oclocks/bucket/replicated"
 	"github.com/opencluster/oclocks/conf/shared"
+	"github.com/opencluster/oclocks/internal/check"
 	"github.com/opencluster/oclocks/subjects"
 )
 
 // checker knows the promises (DESIGN, section 7), what clients were told and what was committed. It does not know how they are kept.
 type checker struct {
-	w *world
+	w       *world
+	history *check.Checker
 
 	state    *shared.State // the newest that anybody has applied
 	commands map[uint64][]byte
 	lossy    map[uint32]int // recoveries of a bucket: what was answered before may be lost
 
-	locks   map[string]*lockHistory
-	tokens  map[uint64]string // by bucket's token: the request that it was given to
+	locks   map[lockID]*lockHistory
+	tokens  map[tokenID]string // the request that it was given to
 	answers map[uint32]answering
 }
+
+// lockID is a name in a zone, tokenID a token of a zone in a bucket.
+type (
+	lockID  struct{ zone, name string }
+	tokenID struct {
+		zone  string
+		place uint64
+	}
+)
+
+// note adds to the history of what clients did and saw.
+func (k *checker) note(e *check.Event) { k.history.Add(e) }
 
 // answering is which node answers for a bucket.
 type answering struct {
@@ -33,7 +47,7 @@ type answering struct {
 
 // lockHistory is what is known of a name.
 type lockHistory struct {
-	name  string
+	lockID
 	high  uint64 // the highest token that anybody was told
 	holds map[uint64]*held
 	order []*held // by the time at which they were told
@@ -60,8 +74,8 @@ type held struct {
 
 func newChecker(w *world) checker {
 	return checker{
-		w: w, commands: map[uint64][]byte{}, lossy: map[uint32]int{}, locks: map[string]*lockHistory{}, tokens: map[uint64]string{},
-		answers: map[uint32]answering{},
+		w: w, commands: map[uint64][]byte{}, lossy: map[uint32]int{}, locks: map[lockID]*lockHistory{}, tokens: map[tokenID]string{},
+		answers: map[uint32]answering{}, history: check.New(check.Options{Wild: w.mix.wild, MaxLease: maxLease}),
 	}
 }
 
@@ -160,21 +174,21 @@ func (k *checker) alert(p *process, b uint32, text string) {
 	}
 }
 
-func (k *checker) lock(name string) *lockHistory {
-	l := k.locks[name]
+func (k *checker) lock(id lockID) *lockHistory {
+	l := k.locks[id]
 	if l == nil {
-		l = &lockHistory{name: name, holds: map[uint64]*held{}}
-		k.locks[name] = l
+		l = &lockHistory{lockID: id, holds: map[uint64]*held{}}
+		k.locks[id] = l
 	}
 	return l
 }
 
 // floor is the highest token of the lock that anybody was told, and how often the bucket was recovered.
-func (k *checker) floor(name string) (token uint64, since int) {
-	return k.lock(name).high, k.lossy[k.bucketOf(name)]
+func (k *checker) floor(id lockID) (token uint64, since int) {
+	return k.lock(id).high, k.lossy[k.bucketOf(id.name)]
 }
 
-func (k *checker) held(name string, token uint64) *held { return k.lock(name).holds[token] }
+func (k *checker) held(id lockID, token uint64) *held { return k.lock(id).holds[token] }
 
 // answer looks at an answer: a request has one effect, and is answered the same again.
 func (k *checker) answer(a *ask, body subjects.Body, first bool) {
@@ -198,12 +212,12 @@ func (k *checker) answer(a *ask, body subjects.Body, first bool) {
 
 // begin takes a grant that was told for the first time.
 func (k *checker) begin(c *client, a *ask, g *subjects.Grant) {
-	l := k.lock(g.Name)
+	l := k.lock(lockID{c.zone, g.Name})
 	bucket := k.bucketOf(g.Name)
 	if g.Token <= a.floor && !k.w.mix.wild {
 		k.w.fail("%s: token %d of %s, and %d was told before it was asked for", a.id, g.Token, g.Name, a.floor)
 	}
-	place := uint64(g.Bucket)<<53 | g.Token
+	place := tokenID{c.zone, uint64(g.Bucket)<<53 | g.Token}
 	if other, used := k.tokens[place]; used {
 		k.w.fail("token %d of bucket %d is given to %s and to %s", g.Token, g.Bucket, other, a.id)
 	}
@@ -230,7 +244,7 @@ func (k *checker) begin(c *client, a *ask, g *subjects.Grant) {
 
 // trust begins or goes on with what a client believes.
 func (k *checker) trust(c *client, name string, token uint64, until int64) {
-	h := k.held(name, token)
+	h := k.held(lockID{c.zone, name}, token)
 	if h == nil || h.back || h.lost || until <= k.w.now {
 		return
 	}
@@ -239,7 +253,7 @@ func (k *checker) trust(c *client, name string, token uint64, until int64) {
 		return
 	}
 	sum := uint32(0)
-	for _, o := range k.lock(name).order {
+	for _, o := range k.lock(lockID{c.zone, name}).order {
 		if o.until <= k.w.now || o.back {
 			continue
 		}
@@ -256,26 +270,26 @@ func (k *checker) trust(c *client, name string, token uint64, until int64) {
 }
 
 // givenBack notes that the client does not believe in it any more.
-func (k *checker) givenBack(name string, token uint64) {
-	if h := k.held(name, token); h != nil {
+func (k *checker) givenBack(id lockID, token uint64) {
+	if h := k.held(id, token); h != nil {
 		h.back, h.until = true, k.w.now
 	}
 }
 
 // lose notes that the client was told that the hold is over.
-func (k *checker) lose(name string, token uint64) {
-	h := k.held(name, token)
+func (k *checker) lose(id lockID, token uint64) {
+	h := k.held(id, token)
 	if h == nil || h.back {
 		return
 	}
 	if h.eternal && !h.lost {
-		k.w.fail("%s has lost %s (token %d), which has no limit", h.c.name, name, token)
+		k.w.fail("%s has lost %s (token %d), which has no limit", h.c.name, id.name, token)
 	}
 	h.lost, h.until = true, min(h.until, k.w.now)
 }
 
-func (k *checker) released(g *subjects.Grant, r *subjects.Released) {
-	if h := k.held(g.Name, g.Token); h != nil {
+func (k *checker) released(zone string, g *subjects.Grant, r *subjects.Released) {
+	if h := k.held(lockID{zone, g.Name}, g.Token); h != nil {
 		h.done = true
 	}
 	if r.Token != g.Token {

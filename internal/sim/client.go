@@ -9,7 +9,6 @@ import (
 )
 
 const (
-	zoneName = "z"
 	maxLease = 4 * time.Second // of the cluster: sessions' leases, and the time limits of most holds here
 	patience = 400 * ms        // of a client, until it asks again
 )
@@ -18,7 +17,8 @@ const (
 // its own and counts its trust as docs/protocol.md says: from its own sending, 3/4 of the time limit.
 type client struct {
 	w      *world
-	name   string
+	zone   string
+	name   string // the user; clients of different zones have the same
 	rate   float64
 	offset int64
 	via    int // machine that it is connected to
@@ -48,14 +48,17 @@ type ask struct {
 	then     func(body subjects.Body)
 }
 
-func newClient(w *world, index int) *client {
+func newClient(w *world, zone, user string) *client {
 	c := &client{
-		w: w, name: fmt.Sprintf("c%d", index), rate: w.mix.rate(w.rnd), offset: w.between(0, 1000*second), asks: map[string]*ask{},
+		w: w, zone: zone, name: user, rate: w.mix.rate(w.rnd), offset: w.between(0, 1000*second), asks: map[string]*ask{},
 		count: w.mix.buckets, via: w.draw(w.mix.nodes),
 	}
+	w.inboxes[address{zone, "_INBOX." + user}] = c
 	w.after(w.between(500*ms, 3*second), c.think)
 	return c
 }
+
+func (c *client) lockID(name string) lockID { return lockID{c.zone, name} }
 
 func (c *client) clock() int64           { return c.offset + int64(float64(c.w.now)*c.rate) }
 func (c *client) real(clock int64) int64 { return int64(float64(clock-c.offset) / c.rate) }
@@ -123,7 +126,7 @@ func (c *client) hold(g *subjects.Grant, over func()) {
 	var step func()
 	step = func() {
 		c.awake(func() {
-			h := w.check.held(g.Name, g.Token)
+			h := w.check.held(c.lockID(g.Name), g.Token)
 			switch {
 			case h == nil || h.lost:
 				over()
@@ -159,7 +162,7 @@ func (c *client) renew(g *subjects.Grant) {
 			c.w.check.trust(c, b.Name, b.Token, c.trusted(sent, int64(b.TTL)))
 		case *subjects.Refusal:
 			if b.Code == 410 || b.Code == 404 || b.Code == 403 {
-				c.w.check.lose(g.Name, g.Token)
+				c.w.check.lose(c.lockID(g.Name), g.Token)
 			}
 		}
 	}
@@ -177,10 +180,10 @@ func (c *client) trusted(sent, ttl int64) int64 {
 }
 
 func (c *client) release(g *subjects.Grant, over func()) {
-	c.w.check.givenBack(g.Name, g.Token)
+	c.w.check.givenBack(c.lockID(g.Name), g.Token)
 	c.ask(subjects.Request{Op: subjects.OpRelease, Name: g.Name, Key: g.Key}, func(body subjects.Body) {
 		if r, ok := body.(*subjects.Released); ok {
-			c.w.check.released(g, r)
+			c.w.check.released(c.zone, g, r)
 		}
 		over()
 	})
@@ -189,10 +192,10 @@ func (c *client) release(g *subjects.Grant, over func()) {
 func (c *client) make(req subjects.Request) *ask {
 	c.serial++
 	a := &ask{c: c, id: fmt.Sprintf("%s.%d", c.name, c.serial), req: req}
-	a.reply = "_INBOX." + a.id
+	a.reply = "_INBOX." + a.id // <user>.<serial>
 	a.req.RequestID = a.id
 	a.sent, a.sentAt = c.clock(), c.w.now
-	a.floor, a.since = c.w.check.floor(req.Name)
+	a.floor, a.since = c.w.check.floor(c.lockID(req.Name))
 	c.asks[a.reply] = a
 	return a
 }
@@ -273,34 +276,32 @@ func (c *client) send(a *ask) {
 			return
 		}
 		m.p.whenAwake(func() {
-			m.p.receive(&task{bucket: number, hops: hops, req: req, in: bucket.Input{Zone: zoneName, User: c.name, Reply: a.reply}})
+			m.p.receive(&task{bucket: number, hops: hops, req: req, in: bucket.Input{Zone: c.zone, User: c.name, Reply: a.reply}})
 		})
 	})
 }
 
-// reply brings an answer to the client that it is for.
-func (w *world) reply(from *machine, to string, body subjects.Body) {
-	for _, c := range w.clients {
-		a := c.asks[to]
-		if a == nil {
-			continue
-		}
-		if !w.healed && w.chance(w.mix.replies) {
-			w.fault("answer lost")
-			return
-		}
-		d := w.between(50*us, 3*ms)
-		if !w.healed && w.chance(w.mix.late) {
-			w.fault("answer late")
-			d += w.between(10*ms, 4*second)
-		}
-		w.after(d, func() { c.awake(func() { c.hear(a, body) }) })
+// hear brings an answer to the client.
+func (c *client) hear(_ *machine, token string, body subjects.Body) {
+	w := c.w
+	a := c.asks["_INBOX."+c.name+"."+token]
+	if a == nil {
 		return
 	}
+	if !w.healed && w.chance(w.mix.replies) {
+		w.fault("answer lost")
+		return
+	}
+	d := w.between(50*us, 3*ms)
+	if !w.healed && w.chance(w.mix.late) {
+		w.fault("answer late")
+		d += w.between(10*ms, 4*second)
+	}
+	w.after(d, func() { c.awake(func() { c.answered(a, body) }) })
 }
 
-// hear takes an answer.
-func (c *client) hear(a *ask, body subjects.Body) {
+// answered takes an answer.
+func (c *client) answered(a *ask, body subjects.Body) {
 	w := c.w
 	refusal, refused := body.(*subjects.Refusal)
 	switch {

@@ -89,6 +89,9 @@ var kinds = []kind{
 		return true
 	}},
 	{"client killed", func(w *world) bool {
+		if len(w.clients) == 0 {
+			return false
+		}
 		c := w.clients[w.draw(len(w.clients))]
 		for _, a := range c.asks { // order: each by itself
 			a.gone = true
@@ -98,6 +101,9 @@ var kinds = []kind{
 		return true
 	}},
 	{"client stands still", func(w *world) bool {
+		if len(w.clients) == 0 {
+			return false
+		}
 		w.clients[w.draw(len(w.clients))].paused = w.now + w.between(50*ms, 5*second)
 		return true
 	}},

@@ -6,9 +6,9 @@ import (
 )
 
 // holders are the tokens of a lock's holders, as a table has them.
-func (w *world) holders(t *bucket.Table, name string) map[uint64]bool {
+func (w *world) holders(t *bucket.Table, zone, name string) map[uint64]bool {
 	tokens := map[uint64]bool{}
-	recs, _, _ := t.List(zoneName, &subjects.Request{Op: subjects.OpList, Limit: 1000}, bucket.Now{})
+	recs, _, _ := t.List(zone, &subjects.Request{Op: subjects.OpList, Limit: 1000}, bucket.Now{})
 	for i := range recs {
 		if recs[i].Name != name {
 			continue

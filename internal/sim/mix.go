@@ -82,7 +82,7 @@ func drawMix(r *rand.Rand) mix {
 	if r.IntN(8) == 0 {
 		m.damage = r.Float64() * 0.002
 	}
-	for _, k := range append(slices.Clone(kinds), diskKinds()...) {
+	for _, k := range slices.Concat(kinds, diskKinds(), clientKinds()) {
 		if r.IntN(5) < 2 {
 			m.faults = append(m.faults, k)
 		}

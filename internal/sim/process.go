@@ -6,6 +6,7 @@ import (
 
 	"github.com/opencluster/oclocks/broker/control/flow"
 	"github.com/opencluster/oclocks/broker/control/reign"
+	"github.com/opencluster/oclocks/broker/edge"
 	"github.com/opencluster/oclocks/bucket/chain"
 	"github.com/opencluster/oclocks/conf/shared"
 )
@@ -43,6 +44,7 @@ type process struct {
 	gone         map[uint64]bool
 	turns        map[uint32]bool
 	links        links
+	sessions     map[string]*edge.Sessions // by zone
 	serving      bool
 }
 
@@ -59,7 +61,7 @@ func (m *machine) boot() {
 	m.gen++
 	p := &process{
 		w: w, m: m, gens: map[string]int{}, start: w.rnd.Uint64() | 1, asks: flow.NewProposer(1 << 16), reports: map[uint32]chain.Report{},
-		barred: map[uint64]bool{}, gone: map[uint64]bool{}, turns: map[uint32]bool{},
+		barred: map[uint64]bool{}, gone: map[uint64]bool{}, turns: map[uint32]bool{}, sessions: map[string]*edge.Sessions{},
 	}
 	m.p = p
 	w.tell("%v starts (process %d), raft %x, journal of %d bytes", m, m.gen, m.disk.raft, m.disk.files.size())
@@ -99,6 +101,7 @@ func (p *process) die(why string) {
 	p.w.tell("%v dies: %s", p.m, why)
 	p.dead = true
 	p.m.p = nil
+	p.w.serverEnded(p.m)
 	p.m.tear = false
 	p.m.disk.files.locked = false
 	for _, o := range p.w.machines {

@@ -13,7 +13,7 @@ func (p *process) receive(t *task) {
 	}
 	right := subjects.BucketOf(t.req.Name, p.count)
 	if t.hops == 0 && t.bucket != right {
-		p.answer(t, moved(p.count))
+		p.answer(t, p.moved())
 		return
 	}
 	t.bucket = right
@@ -41,12 +41,15 @@ func (s *shard) request(t *task, c *cell) {
 	switch c.Request(s.now, &t.in, nil) {
 	case replicated.Taken:
 		s.p.w.stats.Requests++
+		if s.closed.Has(t.in.Zone, t.in.Session.Conn) {
+			c.Tell(s.now, &bucket.Input{Kind: bucket.Disconnect, Zone: t.in.Zone, Conn: t.in.Session.Conn})
+		}
 	case replicated.Elsewhere:
 		s.elsewhere(t, c)
 	case replicated.Misplaced:
 		right := subjects.BucketOf(t.req.Name, c.Table().Buckets())
 		if t.hops == 0 {
-			s.p.answer(t, moved(c.Table().Buckets()))
+			s.p.answer(t, s.p.moved())
 			return
 		}
 		t.bucket = right
@@ -65,7 +68,7 @@ func (s *shard) elsewhere(t *task, c *cell) {
 	case s.p.gone[node]:
 		s.park(t, c)
 	case t.hops == 0:
-		s.p.answer(t, moved(s.p.count))
+		s.p.answer(t, s.p.moved())
 	case t.hops > maxHops:
 		s.p.answer(t, noPrimary())
 	default:
@@ -122,27 +125,14 @@ func (s *shard) orphaned(c *cell) bool {
 }
 
 // answer is shard.refuse: what a node says without a bucket.
-func (p *process) answer(t *task, body subjects.Body) { p.w.reply(p.m, t.in.Reply, body) }
+func (p *process) answer(t *task, body subjects.Body) { p.w.reply(p.m, t.in.Zone, t.in.Reply, body) }
 
 func noPrimary() *subjects.Refusal {
 	return &subjects.Refusal{Code: 503, Reason: subjects.ReasonUnavailable}
 }
 
-// moved stands for the map that comes with 421: here only how many buckets there are.
-func moved(buckets uint32) *subjects.Refusal {
-	return &subjects.Refusal{Code: 421, Reason: subjects.ReasonMoved, Map: &subjects.Map{Primary: make([]string, buckets)}}
-}
-
-// publish carries out a confirmed effect.
-func (p *process) publish(e *bucket.Effect) {
-	switch e.Kind {
-	case bucket.Reply:
-		body := e.Body
-		if g, ok := body.(*subjects.Grant); ok {
-			told := *g
-			body = &told
-		}
-		p.w.reply(p.m, e.To, body)
-	case bucket.NotifyOwner, bucket.NotifyZone: // nobody listens here
-	}
+// moved says where to ask instead.
+func (p *process) moved() *subjects.Refusal {
+	m := p.bucketMap()
+	return &subjects.Refusal{Code: 421, Reason: subjects.ReasonMoved, Map: &m}
 }

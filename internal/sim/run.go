@@ -2,13 +2,12 @@ package sim
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 
-	"github.com/opencluster/oclocks/conf"
 	"github.com/opencluster/oclocks/conf/shared"
 )
 
@@ -18,6 +17,7 @@ type Stats struct {
 	Recoveries, Reigns, OldDisks, Duplicates, Dropped, Alerts, Zombies        int
 	Grants, Time                                                              int64 // Time: simulated nanoseconds
 	Faults                                                                    map[string]int
+	Ops                                                                       map[string]int // what clients asked and saw
 }
 
 // Add adds those of another run.
@@ -45,6 +45,12 @@ func (s *Stats) Add(o *Stats) {
 	}
 	for name, n := range o.Faults { // order: added up
 		s.Faults[name] += n
+	}
+	if s.Ops == nil {
+		s.Ops = map[string]int{}
+	}
+	for name, n := range o.Ops { // order: added up
+		s.Ops[name] += n
 	}
 }
 
@@ -156,6 +162,11 @@ func (w *world) unsettled() string {
 			return fmt.Sprintf("%s has %d wishes that are not over", c.name, c.busy)
 		}
 	}
+	for _, c := range w.members {
+		if !c.dead && (c.wishes > 0 || !c.m.Idle()) {
+			return fmt.Sprintf("%s has %d wishes and %d requests that are not over", c.name, c.wishes, c.m.Calls())
+		}
+	}
 	return ""
 }
 
@@ -171,11 +182,14 @@ func (w *world) byNumber(number uint64) *machine {
 // lastCheck compares the tables with what clients were told.
 func (w *world) lastCheck() {
 	state := w.committed()
-	for _, name := range slices.Sorted(maps.Keys(w.check.locks)) {
-		l := w.check.locks[name]
+	ids := slices.SortedFunc(maps.Keys(w.check.locks), func(a, b lockID) int {
+		return cmp.Or(cmp.Compare(a.zone, b.zone), cmp.Compare(a.name, b.name))
+	})
+	for _, id := range ids {
+		l, name := w.check.locks[id], id.name
 		b := w.check.bucketOf(name)
 		table := w.byNumber(state.Views[b].Primary().Node).p.shardOf(b).cell(b).Table()
-		there := w.holders(table, name)
+		there := w.holders(table, id.zone, name)
 		for _, h := range l.order {
 			w.stats.Grants++
 			switch {
@@ -210,6 +224,9 @@ func (w *world) describe() string {
 			fmt.Fprintf(&text, "view of bucket %d: %v\n", b, v)
 		}
 	}
+	for _, c := range w.members {
+		fmt.Fprintf(&text, "%s: %d wishes, %s\n", c.name, c.wishes, c.m.Describe(c.clock()))
+	}
 	for _, c := range w.clients {
 		for _, reply := range slices.Sorted(maps.Keys(c.asks)) {
 			if a := c.asks[reply]; !a.answered && !a.gone {
@@ -220,16 +237,10 @@ func (w *world) describe() string {
 	return text.String()
 }
 
-// zoneKeys are made once: they are random, and nothing depends on what they are.
-var zoneKeys = sync.OnceValues(conf.NewZoneKeys)
-
 func (w *world) founding() *shared.Found {
-	keys, err := zoneKeys()
-	if err != nil {
-		w.fail("keys of the zone: %v", err)
-	}
+	zones, keys := w.zonesFounded()
 	return &shared.Found{
-		Cluster: "sim", Buckets: w.mix.buckets, Zones: []conf.Zone{{Name: zoneName}}, Keys: map[string]conf.ZoneKeys{zoneName: keys},
+		Cluster: "sim", Buckets: w.mix.buckets, Zones: zones, Keys: keys,
 		Settings: map[string]string{"acks": w.mix.acks, "max_lease": maxLease.String(), "session_lease": "2s", "give_up": "2s", "voters": "5"},
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/opencluster/oclocks/arbiter/plan"
+	"github.com/opencluster/oclocks/broker/edge"
 	"github.com/opencluster/oclocks/bucket"
 	"github.com/opencluster/oclocks/bucket/chain"
 	"github.com/opencluster/oclocks/bucket/replicated"
@@ -73,6 +74,8 @@ type shard struct {
 	now     bucket.Now
 	touched []*cell
 	out     replicated.Output
+	closed  edge.ClosedConns
+	reports []func() // what is told when what the batch has asked is on its way
 }
 
 type cell struct {
@@ -178,8 +181,15 @@ func (s *shard) perform() {
 			do(mark.Lost)
 		}
 	}
+	reports := s.reports
+	s.reports = nil
+	for _, report := range reports {
+		report()
+	}
 	for _, t := range s.out.Turns {
-		p.turns[t.Bucket] = t.Primary
+		if p.turns[t.Bucket] = t.Primary; t.Primary {
+			s.closeAgain(t.Bucket)
+		}
 	}
 	for i := range s.out.Forks {
 		s.fork(s.out.Forks[i])

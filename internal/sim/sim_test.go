@@ -74,5 +74,9 @@ func report(s *Stats, took time.Duration) string {
 	for _, name := range slices.Sorted(maps.Keys(s.Faults)) {
 		fmt.Fprintf(&b, "  %8d %s\n", s.Faults[name], name)
 	}
+	b.WriteString("operations, and what came of them:\n")
+	for _, name := range slices.Sorted(maps.Keys(s.Ops)) {
+		fmt.Fprintf(&b, "  %8d %s\n", s.Ops[name], name)
+	}
 	return b.String()
 }

@@ -20,7 +20,12 @@ type world struct {
 	mix    mix
 
 	machines []*machine
-	clients  []*client
+	zones    []string
+	clients  []*client // without a session
+	members  []*member // with one
+	inboxes  map[address]receiver
+	cids     uint64 // connections of clients
+	forces   int
 	cuts     map[[2]int]bool // from, to
 	lastTo   map[[2]int]int64
 	spared   int64 // nothing more is taken from the group before
@@ -44,8 +49,9 @@ const maxWrong = 1
 func newWorld(seed uint64) *world {
 	w := &world{
 		seed: seed, now: second, rnd: rand.New(rand.NewPCG(seed, 0x0c10c5)), cuts: map[[2]int]bool{}, lastTo: map[[2]int]int64{},
+		inboxes: map[address]receiver{},
 	}
-	w.stats.Faults = map[string]int{}
+	w.stats.Faults, w.stats.Ops = map[string]int{}, map[string]int{}
 	w.mix = drawMix(w.rnd)
 	w.check = newChecker(w)
 	for i := range w.mix.nodes {
@@ -54,9 +60,7 @@ func newWorld(seed uint64) *world {
 	for i, m := range w.machines {
 		w.after(int64(i)*20*ms, func() { m.boot() })
 	}
-	for i := range w.mix.clients {
-		w.clients = append(w.clients, newClient(w, i))
-	}
+	w.populate()
 	return w
 }
 

@@ -1,0 +1,154 @@
+package sim
+
+import (
+	"github.com/opencluster/oclocks/internal/check"
+	mind "github.com/opencluster/oclocks/internal/machine"
+	"github.com/opencluster/oclocks/subjects"
+)
+
+// note adds to the history what a client did or saw now.
+func (w *world) note(e *check.Event) {
+	e.At = w.now
+	w.check.note(e)
+}
+
+// count counts an operation, or something else that happened.
+func (w *world) count(what string) { w.stats.Ops[what]++ }
+
+func (c *member) note(e *check.Event) {
+	e.Zone, e.Client = c.of.zone, c.name
+	c.w.note(e)
+}
+
+// believe tells the history what the client believes from now on, in the machine's own words.
+func (c *member) believe() {
+	now := c.clock()
+	for _, cl := range c.claims {
+		if !cl.granted || cl.over {
+			continue
+		}
+		end := never
+		if left := cl.hold.Left(now); left >= 0 {
+			end = now + int64(left)
+		}
+		if end == cl.end || end <= now {
+			continue
+		}
+		cl.end = end
+		c.note(&check.Event{Kind: check.Believe, Name: cl.hold.Grant.Name, Token: cl.hold.Grant.Token, Until: c.until(end)})
+	}
+}
+
+// until is when the client's clock shows a time, as the history counts.
+func (c *member) until(end int64) int64 {
+	if end >= never/2 {
+		return check.Never
+	}
+	return max(c.real(end), c.w.now)
+}
+
+// ended is Claim.ended: the machine says that the hold is over.
+func (cl *claim) ended() {
+	c := cl.c
+	cl.over = true
+	for i, other := range c.claims {
+		if other == cl {
+			c.claims = append(c.claims[:i], c.claims[i+1:]...)
+			break
+		}
+	}
+	why := cl.hold.Why
+	if why == nil {
+		return // it was released: the Ask has told
+	}
+	c.w.tell("%s has lost %s token %d: %s %s", c.name, cl.hold.Grant.Name, cl.hold.Grant.Token, why.Reason, why.Why)
+	e := &check.Event{Kind: check.Disbelieve, Name: cl.hold.Grant.Name, Token: cl.hold.Grant.Token}
+	switch {
+	case cl.end <= c.clock()+1:
+		c.w.count("hold lost to time")
+	case why.Reason == subjects.ReasonSession:
+		c.w.count("hold lost with its session")
+		c.sessionOver(why.Why)
+	default:
+		c.w.count("hold lost: " + why.Why)
+		e.Kind, e.Why = check.Lost, why.Why
+	}
+	c.note(e)
+}
+
+// asked tells the history of a request, and gives the errand that is to be its owner. The answer is told before then is called.
+func (c *member) asked(e check.Event, then func(r *mind.Result)) *errand {
+	c.serial++
+	er := &errand{id: itoa(c.serial)}
+	e.Kind, e.Request = check.Ask, er.id
+	c.w.count(e.Op.String())
+	c.w.stats.Asks++
+	c.note(&e)
+	if c.w.telling {
+		c.w.tell("%s asks %v %s (%s) token %d mode %v ttl %v wait %v", c.name, e.Op, e.Name, er.id, e.Token, e.Mode, e.TTL, e.Wait)
+	}
+	er.then = func(r *mind.Result) {
+		c.answered(er.id, e.Op, e.Name, r)
+		then(r)
+	}
+	return er
+}
+
+// answered tells the history of an answer.
+func (c *member) answered(id string, op subjects.Op, name string, r *mind.Result) {
+	e := &check.Event{Kind: check.Answer, Request: id, Op: op, Name: name, Code: 200}
+	switch {
+	case r.Refusal != nil:
+		e.Code, e.Why = r.Refusal.Code, r.Refusal.Why
+		c.w.tell("%s (%s of %s) is refused: %v", c.name, id, name, r.Refusal)
+	case r.Err != nil:
+		c.w.tell("%s (%s of %s) fails: %v", c.name, id, name, r.Err)
+		c.note(&check.Event{Kind: check.GiveUp, Request: id})
+		return
+	case r.Grant != nil:
+		g := r.Grant
+		e.Token, e.Ticket, e.Key, e.TTL, e.Lease, e.Weak = g.Token, g.Ticket, g.Key, g.TTL, g.Lease, !g.Durable
+		c.w.tell("%s (%s of %s) is granted token %d ticket %d epoch %d ttl %v lease %v beat %d", c.name, id, name, g.Token, g.Ticket, g.Epoch,
+			g.TTL, g.Lease, g.Beat)
+	default:
+		c.w.tell("%s (%s of %s) is answered %s", c.name, id, name, r.Data)
+	}
+	switch op {
+	case subjects.OpRelease:
+		var body subjects.Released
+		if c.reads(&body, r.Data) {
+			e.Token = body.Token
+		}
+	case subjects.OpForce:
+		var body subjects.Forced
+		if c.reads(&body, r.Data) {
+			e.Token, e.Ended = body.Token, body.Ended
+		}
+	}
+	c.w.stats.Answers++
+	c.note(e)
+}
+
+// reads decodes an answer; there is none in a refusal.
+func (c *member) reads(body interface{ DecodeJSON([]byte) error }, data []byte) bool {
+	if data == nil {
+		return false
+	}
+	if err := body.DecodeJSON(data); err != nil {
+		c.w.fail("%s cannot read %q: %v", c.name, data, err)
+		return false
+	}
+	return true
+}
+
+// seen tells the history of a lock that was looked at.
+func (c *member) seen(rec *subjects.Record, since int64) {
+	e := &check.Event{Kind: check.Seen, Name: rec.Name, Since: since, Part: rec.More > 0 || len(rec.Queue) < rec.Waiting}
+	for i := range rec.Holders {
+		e.Holders = append(e.Holders, check.Holder{Token: rec.Holders[i].Token, Client: rec.Holders[i].Holder})
+	}
+	for i := range rec.Queue {
+		e.Queue = append(e.Queue, check.Waiter{Ticket: rec.Queue[i].Ticket, Client: rec.Queue[i].Holder})
+	}
+	c.note(e)
+}

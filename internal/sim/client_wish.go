@@ -1,0 +1,304 @@
+package sim
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/opencluster/oclocks/internal/check"
+	mind "github.com/opencluster/oclocks/internal/machine"
+	"github.com/opencluster/oclocks/subjects"
+)
+
+// This file is what the owners of session clients do with them.
+
+func itoa(n int) string { return strconv.Itoa(n) }
+
+// think begins something from time to time, and closes the client when all is over.
+func (c *member) think() {
+	c.awake(func() {
+		w := c.w
+		switch {
+		case !w.healed && c.wishes < 4:
+			c.begin()
+		case w.healed && c.wishes == 0 && !c.m.Idle():
+			w.count("client closed")
+			for len(c.claims) > 0 {
+				c.unsay(c.claims[0])
+			}
+			c.do(c.m.Close)
+		}
+		w.after(w.between(20*ms, 800*ms), c.think)
+	})
+}
+
+// begin does one thing.
+func (c *member) begin() {
+	w := c.w
+	switch w.draw(12) {
+	case 0:
+		c.query(lockNames[w.draw(len(lockNames))])
+	case 1:
+		c.list("", 0)
+	case 2:
+		c.check()
+	case 3:
+		if w.draw(3) == 0 {
+			c.force()
+		}
+	default:
+		c.lock()
+	}
+}
+
+// lock is one lock from its acquire to its end.
+func (c *member) lock() {
+	w := c.w
+	req := &subjects.Request{Op: subjects.OpAcquire, Name: lockNames[w.draw(len(lockNames))], Holder: c.name}
+	switch req.Name[0] {
+	case 'm':
+		req.Mode = [...]subjects.Mode{subjects.Exclusive, subjects.Shared, subjects.Shared}[w.draw(3)]
+		if req.Mode == subjects.Exclusive && w.draw(3) == 0 {
+			req.Drain = subjects.Soft
+		}
+	case 's':
+		req.Mode, req.Slots, req.Take = subjects.Semaphore, 3, uint32(1+w.draw(2))
+	}
+	switch w.draw(5) {
+	case 0:
+		req.Kind, req.TTL, req.Has = subjects.Static, time.Duration(w.between(500*ms, int64(maxLease))), subjects.HasTTL
+	case 1:
+		req.TTL, req.Has = time.Duration(w.between(500*ms, 5*second)), subjects.HasTTL
+	case 2:
+		req.Grace, req.Has = time.Duration(w.between(0, second)), subjects.HasGrace
+		if w.draw(3) == 0 {
+			req.Grace = 0
+		}
+	}
+	cl := &claim{c: c}
+	cl.hold.Owner = cl
+	call := &mind.Call{Req: req, Hold: &cl.hold}
+	wait := time.Duration(0)
+	switch w.draw(3) {
+	case 0:
+		wait = time.Duration(w.between(100*ms, 20*second))
+		req.Wait, req.Has = wait, req.Has|subjects.HasWait
+	case 1:
+		call.Endless, wait = true, 24*time.Hour
+	}
+	e := check.Event{Op: req.Op, Name: req.Name, Mode: req.Mode, Take: req.Take, Slots: req.Slots, Drain: req.Drain, Hold: req.Kind, TTL: req.TTL,
+		Grace: -1, Wait: wait, Session: c.session}
+	if req.Has&subjects.HasGrace != 0 {
+		e.Grace = req.Grace
+	}
+	c.wishes++
+	owner := c.asked(e, func(r *mind.Result) {
+		if r.Grant == nil {
+			c.wishes--
+			return
+		}
+		w.stats.Grants++
+		w.count("hold of " + kindOf(req) + " " + req.Mode.String())
+		cl.granted = true
+		c.claims = append(c.claims, cl)
+		c.keepFor(cl, w.now+w.between(0, 3*second))
+	})
+	call.Owner = owner
+	c.submit(call)
+	if w.draw(5) == 0 {
+		w.after(w.between(0, 3*second), func() { c.awake(func() { c.giveUp(call, owner) }) })
+	}
+}
+
+func kindOf(req *subjects.Request) string {
+	if req.Kind == subjects.Static {
+		return "static"
+	}
+	return "connection"
+}
+
+// giveUp is the end of the context of a Lock.
+func (c *member) giveUp(call *mind.Call, of *errand) {
+	c.do(func(now int64) {
+		if c.m.GiveUp(now, call) {
+			c.w.count("cancel")
+			c.w.tell("%s gives up %s", c.name, of.id)
+			c.note(&check.Event{Kind: check.GiveUp, Request: of.id})
+			c.wishes--
+		}
+	})
+}
+
+func (c *member) submit(call *mind.Call) {
+	c.do(func(now int64) {
+		if err := c.m.Submit(now, call); err != nil {
+			call.Owner.(*errand).then(&mind.Result{Err: err})
+		}
+	})
+}
+
+// keepFor holds a lock for a while and gives it back. The owner looks at it before he does something, as he should.
+func (c *member) keepFor(cl *claim, until int64) {
+	w := c.w
+	var step func()
+	step = func() {
+		c.awake(func() {
+			switch state := cl.hold.State(c.clock()); {
+			case cl.over, state != mind.Held && state != mind.Suspect:
+				c.do(c.m.Tick)
+				if cl.over && w.draw(2) == 0 {
+					c.release(cl) // it may have to be confirmed
+					return
+				}
+				c.wishes--
+			case w.now >= until || w.healed:
+				if !w.healed && w.draw(20) == 0 {
+					w.fault("holder forgets its lock")
+					until = never
+					w.after(second, step)
+					return
+				}
+				c.release(cl)
+			default:
+				if w.draw(4) == 0 {
+					c.renew(cl)
+				}
+				w.after(w.between(ms, max(min(until-w.now, second), 2*ms)), step)
+			}
+		})
+	}
+	w.after(w.between(0, 200*ms), step)
+}
+
+// release is Claim.release.
+func (c *member) release(cl *claim) {
+	g := cl.hold.Grant
+	e := check.Event{Op: subjects.OpRelease, Name: g.Name, Token: g.Token}
+	lost := cl.over
+	var owner *errand
+	c.do(func(now int64) {
+		if c.m.Tick(now); cl.over && !lost {
+			return // it has just been lost
+		}
+		owner = c.asked(e, func(*mind.Result) { c.wishes-- })
+		if c.m.Release(now, &cl.hold, "", owner) == nil {
+			c.note(&check.Event{Kind: check.GiveUp, Request: owner.id})
+			c.wishes--
+		}
+	})
+	if owner == nil {
+		c.wishes--
+	}
+}
+
+// unsay has the history know that a hold is given back with everything else.
+func (c *member) unsay(cl *claim) {
+	c.claims = c.claims[1:]
+	cl.over = true
+	c.note(&check.Event{Kind: check.Disbelieve, Name: cl.hold.Grant.Name, Token: cl.hold.Grant.Token})
+}
+
+// renew is Claim.Renew or Extend.
+func (c *member) renew(cl *claim) {
+	w := c.w
+	req := &subjects.Request{}
+	g := cl.hold.Grant
+	if w.draw(2) == 0 {
+		req.TTL, req.Has = time.Duration(w.between(500*ms, int64(maxLease))), subjects.HasTTL
+	}
+	c.do(func(now int64) {
+		if c.m.Tick(now); cl.over {
+			return
+		}
+		e := check.Event{Op: subjects.OpRenew, Name: g.Name, Token: g.Token, TTL: req.TTL}
+		owner := c.asked(e, func(*mind.Result) {})
+		if c.m.Renew(now, &cl.hold, req, owner) == nil {
+			w.fail("%s holds %s (token %d) and may not renew it", c.name, g.Name, g.Token)
+		}
+	})
+}
+
+// raw sends a request as it is: the operations of client/operations.go.
+func (c *member) raw(req *subjects.Request, e check.Event, then func(r *mind.Result)) {
+	e.Op, e.Name = req.Op, req.Name
+	c.wishes++
+	owner := c.asked(e, func(r *mind.Result) {
+		c.wishes--
+		then(r)
+	})
+	c.submit(&mind.Call{Req: req, Raw: true, Owner: owner})
+}
+
+func (c *member) query(name string) {
+	since := c.w.now
+	c.raw(&subjects.Request{Op: subjects.OpQuery, Name: name}, check.Event{}, func(r *mind.Result) {
+		var rec subjects.Record
+		if c.reads(&rec, r.Data) {
+			c.seen(&rec, since)
+		}
+	})
+}
+
+// list reads all pages.
+func (c *member) list(after string, pages int) {
+	since := c.w.now
+	c.raw(&subjects.Request{Op: subjects.OpList, Limit: uint32(1 + c.w.draw(20)), After: after}, check.Event{}, func(r *mind.Result) {
+		var page subjects.Page
+		if !c.reads(&page, r.Data) {
+			return
+		}
+		last := ""
+		for i := range page.Locks {
+			if page.Locks[i].Name <= last {
+				c.w.fail("%s is listed %q after %q", c.name, page.Locks[i].Name, last)
+			}
+			last = page.Locks[i].Name
+			c.seen(&page.Locks[i], since)
+		}
+		if page.Next != "" && pages < 50 {
+			c.list(page.Next, pages+1)
+		}
+	})
+}
+
+// check asks as a resource does that was given a token.
+func (c *member) check() {
+	other := c.w.someClaim(c.of.zone)
+	if other == nil {
+		return
+	}
+	g, since := other.hold.Grant, c.w.now
+	c.raw(&subjects.Request{Op: subjects.OpCheck, Name: g.Name, Token: g.Token}, check.Event{Token: g.Token}, func(r *mind.Result) {
+		var body subjects.Checked
+		if c.reads(&body, r.Data) {
+			c.note(&check.Event{Kind: check.Checked, Name: g.Name, Token: g.Token, Since: since, Current: body.Current, Newest: body.Newest,
+				Oldest: body.Oldest})
+		}
+	})
+}
+
+// force is an administrator who ends somebody's hold.
+func (c *member) force() {
+	other := c.w.someClaim(c.of.zone)
+	if other == nil {
+		return
+	}
+	g := other.hold.Grant
+	c.w.forces++
+	req := &subjects.Request{Op: subjects.OpForce, Name: g.Name, Token: g.Token, Now: c.w.draw(4) == 0, RequestID: "force-" + itoa(c.w.forces),
+		Has: subjects.HasRequest}
+	c.raw(req, check.Event{Token: g.Token, Now: req.Now}, func(*mind.Result) {})
+}
+
+// someClaim is any hold that a session client of a zone has, nil if there is none.
+func (w *world) someClaim(zone string) *claim {
+	var all []*claim
+	for _, c := range w.members {
+		if c.of.zone == zone {
+			all = append(all, c.claims...)
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	return all[w.draw(len(all))]
+}

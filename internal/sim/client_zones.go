@@ -1,0 +1,71 @@
+package sim
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/opencluster/oclocks/bucket"
+	"github.com/opencluster/oclocks/conf"
+)
+
+// zoneNames are the zones that there may be.
+var zoneNames = []string{"z0", "z1", "z2"}
+
+// populate makes the zones and the clients in them. Users of different zones have the same names, and so do their locks, requests and
+// inboxes: what leaks looks like one's own.
+func (w *world) populate() {
+	w.zones = zoneNames[:1+w.draw(len(zoneNames))]
+	kinds := w.draw(6) // now and then only one kind of clients is there
+	for i := range w.mix.clients + len(w.zones) - 1 {
+		zone, number := w.zones[i%len(w.zones)], i/len(w.zones)
+		if kinds == 0 || kinds > 1 && w.draw(2) == 0 {
+			w.clients = append(w.clients, newClient(w, zone, fmt.Sprintf("c%d", number)))
+			continue
+		}
+		of := &person{zone: zone, user: fmt.Sprintf("u%d", number), beats: 1}
+		w.after(w.between(500*ms, 3*second), func() { newMember(w, of) })
+	}
+}
+
+// zoneAfter is another zone, the same if there is only one.
+func (w *world) zoneAfter(zone string) string {
+	for i, name := range w.zones {
+		if name == zone {
+			return w.zones[(i+1)%len(w.zones)]
+		}
+	}
+	return zone
+}
+
+// zoneKeys are made once: they are random, and nothing depends on what they are.
+var zoneKeys = sync.OnceValues(func() (map[string]conf.ZoneKeys, error) {
+	keys := map[string]conf.ZoneKeys{}
+	for _, name := range zoneNames {
+		k, err := conf.NewZoneKeys()
+		if err != nil {
+			return nil, err
+		}
+		keys[name] = k
+	}
+	return keys, nil
+})
+
+// zonesFounded are the zones that the cluster begins with.
+func (w *world) zonesFounded() ([]conf.Zone, map[string]conf.ZoneKeys) {
+	all, err := zoneKeys()
+	if err != nil {
+		w.fail("keys of the zones: %v", err)
+	}
+	var zones []conf.Zone
+	keys := map[string]conf.ZoneKeys{}
+	for _, name := range w.zones {
+		zones = append(zones, conf.Zone{Name: name})
+		keys[name] = all[name]
+	}
+	return zones, keys
+}
+
+// tellZone is an event of a lock: nobody has switched them on.
+func (w *world) tellZone(from *machine, e *bucket.Effect) {
+	w.fail("%v tells zone %s of %v, and it did not want that", from, e.Zone, e.Body)
+}
