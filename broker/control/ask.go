@@ -1,11 +1,9 @@
 package control
 
 import (
-	"maps"
-	"slices"
 	"time"
 
-	"github.com/opencluster/oclocks/arbiter/plan"
+	"github.com/opencluster/oclocks/broker/control/desk"
 	"github.com/opencluster/oclocks/broker/control/flow"
 	"github.com/opencluster/oclocks/bucket/chain"
 	"github.com/opencluster/oclocks/conf"
@@ -60,13 +58,13 @@ func (c *Control) proposer() {
 		refused := c.asks.Done(boottime.Now(), err == nil && known, r, c.State())
 		c.asksMu.Unlock()
 		if len(refused) > 0 {
-			c.box.notice(func(d *desk) { d.refused(refused) })
+			c.box.notice(desk.Never{Asks: refused})
 		}
 	}
 }
 
 // overtaken forgets questions about views that others have made.
-func (c *Control) overtaken(views []flow.Ask) {
+func (c *Control) overtaken(views []shared.BucketView) {
 	c.asksMu.Lock()
 	defer c.asksMu.Unlock()
 	for _, v := range views {
@@ -76,27 +74,7 @@ func (c *Control) overtaken(views []flow.Ask) {
 
 // Sealed tells what a sealed copy has (chain.Output.Sealed). It never waits.
 func (c *Control) Sealed(bucket uint32, report chain.Report) {
-	c.mu.Lock()
-	if bucket < maxBuckets {
-		c.reports[bucket] = report
-	}
-	c.mu.Unlock()
-	c.box.ring()
-}
-
-// takeReports gives the newest report of each bucket since the last call, by bucket.
-func (c *Control) takeReports() []plan.BucketReport {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(c.reports) == 0 {
-		return nil
-	}
-	list := make([]plan.BucketReport, 0, len(c.reports))
-	for _, bucket := range slices.Sorted(maps.Keys(c.reports)) {
-		list = append(list, plan.BucketReport{Bucket: bucket, Report: c.reports[bucket]})
-	}
-	clear(c.reports)
-	return list
+	c.box.with(func(in *desk.Inbox) { in.Sealed(bucket, report) })
 }
 
 // pause waits, and says false when Close has begun.

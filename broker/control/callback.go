@@ -2,6 +2,7 @@ package control
 
 import (
 	"github.com/opencluster/oclocks/arbiter"
+	"github.com/opencluster/oclocks/broker/control/desk"
 	"github.com/opencluster/oclocks/broker/control/reign"
 	"github.com/opencluster/oclocks/bucket/chain"
 	"github.com/opencluster/oclocks/conf/shared"
@@ -16,7 +17,7 @@ func (c *Control) send(to uint64, body []byte) {
 
 // applied has a new state.
 func (c *Control) applied(change uint64, state *shared.State) {
-	c.box.push(change, state)
+	c.box.with(func(in *desk.Inbox) { in.Push(change, state) })
 	c.bell.ring()
 	c.wakeReign()
 }
@@ -32,14 +33,14 @@ func (c *Control) event(e arbiter.Event) {
 		c.mu.Lock()
 		c.lead = e
 		c.mu.Unlock()
-		c.box.notice(func(d *desk) { d.leadership(e) })
+		c.box.notice(desk.Leadership{Leadership: e})
 		c.bell.ring()
 	case arbiter.Granted:
-		l := lease{chain.Lease{Until: e.Until, Under: e.Under}, e.Live}
+		l := desk.Lease{Lease: chain.Lease{Until: e.Until, Under: e.Under}, Live: e.Live}
 		c.mu.Lock()
 		c.granted, c.refusal = l, ""
 		c.mu.Unlock()
-		c.box.grant(l)
+		c.box.with(func(in *desk.Inbox) { in.Grant(l) })
 	case arbiter.Refusal:
 		c.mu.Lock()
 		told := c.refusal == e.Why

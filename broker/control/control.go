@@ -15,8 +15,8 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/opencluster/oclocks/arbiter"
+	"github.com/opencluster/oclocks/broker/control/desk"
 	"github.com/opencluster/oclocks/broker/control/flow"
-	"github.com/opencluster/oclocks/bucket/chain"
 	"github.com/opencluster/oclocks/conf/shared"
 )
 
@@ -64,10 +64,10 @@ type Control struct {
 	mu      sync.Mutex
 	self    identity
 	lead    arbiter.Leadership
-	granted lease
+	copies  Copies // nil before Serve
+	granted desk.Lease
 	refusal string // why the leader gave no lease last
 	alerts  map[alertKey]int64
-	reports map[uint32]chain.Report
 	reign   *leading // while this node leads
 	leaving bool
 	over    bool // Close has begun: nothing is started any more
@@ -75,11 +75,8 @@ type Control struct {
 	failed  chan struct{}
 }
 
-// identity is what a registration has given this node. Number 0: none yet.
-type identity struct {
-	Number, Life uint64
-	Change       uint64 // of the registration
-}
+// identity is what a registration has given this node.
+type identity = desk.Identity
 
 // seen is who is there, for other goroutines than the desk.
 type seen struct {
@@ -99,7 +96,7 @@ func Start(ctx context.Context, cfg Config) (*Control, error) {
 	c := &Control{
 		cfg: cfg, log: cfg.Logger, nc: cfg.Conn, box: newBox(), post: newPost(cfg.Conn), start: draw(),
 		answering: make(chan struct{}, maxAnswering), asks: flow.NewProposer(maxBuckets), asksDue: make(chan struct{}, 1),
-		reports: map[uint32]chain.Report{}, alerts: map[alertKey]int64{}, failed: make(chan struct{}),
+		alerts: map[alertKey]int64{}, failed: make(chan struct{}),
 	}
 	if c.log == nil {
 		c.log = slog.Default()
@@ -151,11 +148,11 @@ func (c *Control) begin(ctx context.Context) error {
 	}
 	if c.cfg.Watch != nil {
 		c.unwatch = c.cfg.Watch(func(identifier string, up bool) {
-			c.box.notice(func(d *desk) { d.route(identifier, up) })
+			c.box.notice(desk.Route{Identifier: identifier, Up: up})
 		})
 	}
 	c.running.Go(func() { c.post.run(c.ctx.Done()) })
-	c.running.Go(newDesk(c).run)
+	c.running.Go(newTeller(c).run)
 	c.running.Go(c.proposer)
 	c.running.Go(c.enrolment)
 	c.running.Go(c.watchArbiter)
@@ -207,7 +204,15 @@ func (c *Control) WaitRegistered(ctx context.Context) (number, life uint64, stat
 
 // Serve says that the copies are there: from now on they are told views, changes, leases and orders. Call it once.
 func (c *Control) Serve(copies Copies) {
-	c.box.notice(func(d *desk) { d.serve(copies) })
+	c.mu.Lock()
+	first := c.copies == nil
+	if first {
+		c.copies = copies
+	}
+	c.mu.Unlock()
+	if first {
+		c.box.with((*desk.Inbox).Serve)
+	}
 }
 
 // State is the shared configuration as applied here.

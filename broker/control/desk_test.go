@@ -18,7 +18,7 @@ func TestAnOrderOfAnOlderTermIsIgnored(t *testing.T) {
 	n := others[0]
 	term := lead.c.Status().Term
 	seal := func(term uint64, bucket uint32) {
-		n.c.box.notice(func(d *desk) { d.order(&order{Term: term, Seal: []plan.SealOrder{{Node: n.number(), Bucket: bucket}}}) })
+		n.c.box.notice(order{Term: term, Seal: []plan.SealOrder{{Node: n.number(), Bucket: bucket}}})
 	}
 	n.copies.note(func() { clear(n.copies.sealed) })
 	seal(term-1, 0)

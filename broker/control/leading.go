@@ -183,7 +183,7 @@ func (r *leading) propose(p reign.Proposal) {
 // order sends a node what it is to do, this one without the network.
 func (r *leading) order(o *order, number uint64) {
 	if number == r.c.identity().Number {
-		r.c.box.notice(func(d *desk) { d.order(o) })
+		r.c.box.notice(*o)
 		return
 	}
 	r.c.post.send(subjectOrder(number), encode(o))

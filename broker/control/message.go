@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/opencluster/oclocks/arbiter/plan"
+	"github.com/opencluster/oclocks/broker/control/desk"
 	"github.com/opencluster/oclocks/broker/control/reign"
 	"github.com/opencluster/oclocks/conf/shared"
 )
@@ -14,7 +15,6 @@ import (
 // What goes between nodes is JSON, except the arbiter's frames. A message that cannot be read is dropped and logged: nodes
 // of one cluster speak the same version.
 const (
-	maxReports  = 2048
 	frameHeader = 9
 	frameFormat = 1
 )
@@ -59,11 +59,7 @@ type startAnswer struct {
 type admission = reign.Answer
 
 // order goes from the leader to a node.
-type order struct {
-	Term     uint64               `json:"term"`
-	Seal     []plan.SealOrder     `json:"seal,omitempty"`
-	HandOver []plan.HandOverOrder `json:"hand_over,omitempty"`
-}
+type order = desk.Order
 
 // reports go from a node to the leader.
 type reports struct {
@@ -81,19 +77,11 @@ type leavingAnswer struct {
 	Others int `json:"others"`
 }
 
-// hello shows that messages pass. Start tells one process from the next one of the same node.
-type hello struct {
-	Identifier string `json:"identifier"`
-	Number     uint64 `json:"number"`
-	Start      uint64 `json:"start"`
-	Ask        bool   `json:"ask,omitempty"` // answer
-}
-
-// farewell tells everybody that a node goes.
-type farewell struct {
-	Identifier string `json:"identifier"`
-	Start      uint64 `json:"start"`
-}
+// hello goes to one node, farewell to all.
+type (
+	hello    = desk.Hello
+	farewell = desk.Farewell
+)
 
 // changed is the leader's answer to a command.
 type changed struct {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/opencluster/oclocks/broker/control/desk"
 	"github.com/opencluster/oclocks/conf/shared"
 )
 
@@ -188,6 +189,6 @@ func (c *Control) become(n *shared.Node) error {
 	}
 	c.log.Info("registered in the cluster", "node", n.Number, "life", n.Life, "change", n.Registered)
 	c.bell.ring()
-	c.box.notice(func(d *desk) { d.introduce() })
+	c.box.notice(desk.Introduce{})
 	return nil
 }

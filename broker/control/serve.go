@@ -10,6 +10,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/opencluster/oclocks/broker/control/desk"
 	"github.com/opencluster/oclocks/conf/shared"
 	"github.com/opencluster/oclocks/internal/boottime"
 )
@@ -30,7 +31,7 @@ func (c *Control) listen() error {
 		{subjectHere(c.cfg.Identifier), func(m *nats.Msg) { c.reply(m, hello{Identifier: c.cfg.Identifier, Start: c.start}) }},
 		{subjectStatus, func(m *nats.Msg) { c.answer(m, func(context.Context) any { return c.Status() }) }},
 		{subjectStarts, c.onStarts},
-		{subjectAway, func(m *nats.Msg) { receive(c, m, (*desk).farewell) }},
+		{subjectAway, func(m *nats.Msg) { receive[farewell](c, m) }},
 		{subjectAlerts, c.onAlert},
 	} {
 		if err := c.subscribe(s.subject, s.handle); err != nil {
@@ -42,10 +43,10 @@ func (c *Control) listen() error {
 
 // listenAs subscribes to what the node with this number hears.
 func (c *Control) listenAs(number uint64) error {
-	if err := c.subscribe(subjectOrder(number), func(m *nats.Msg) { receive(c, m, (*desk).order) }); err != nil {
+	if err := c.subscribe(subjectOrder(number), func(m *nats.Msg) { receive[order](c, m) }); err != nil {
 		return err
 	}
-	return c.subscribe(subjectHello(number), func(m *nats.Msg) { receive(c, m, (*desk).hello) })
+	return c.subscribe(subjectHello(number), func(m *nats.Msg) { receive[hello](c, m) })
 }
 
 func (c *Control) subscribe(subject string, handle nats.MsgHandler) error {
@@ -81,7 +82,7 @@ func (c *Control) onRaft(m *nats.Msg) {
 	}
 	c.arb.Receive(from, body)
 	if c.anyAway.Load() {
-		c.box.put(func(d *desk) { d.heard(from) })
+		c.box.put(desk.Heard{Raft: from})
 	}
 }
 
@@ -92,13 +93,13 @@ func (c *Control) onStarts(m *nats.Msg) {
 }
 
 // receive reads a message and gives it to the desk.
-func receive[T any](c *Control, m *nats.Msg, handle func(*desk, *T)) {
+func receive[T desk.Event](c *Control, m *nats.Msg) {
 	message, err := decodeMessage[T](m.Data)
 	if err != nil {
 		c.log.Warn("another node sends what cannot be read", "subject", m.Subject, "error", err)
 		return
 	}
-	c.box.put(func(d *desk) { handle(d, &message) })
+	c.box.put(message)
 }
 
 // reply answers a request, if it wants an answer.

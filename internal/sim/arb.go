@@ -7,7 +7,10 @@ import (
 	"slices"
 
 	"github.com/opencluster/oclocks/arbiter/core"
+	"github.com/opencluster/oclocks/broker/control/desk"
+	"github.com/opencluster/oclocks/broker/control/flow"
 	"github.com/opencluster/oclocks/broker/control/reign"
+	"github.com/opencluster/oclocks/bucket/chain"
 	"github.com/opencluster/oclocks/conf/shared"
 )
 
@@ -142,7 +145,7 @@ func (a *arb) post(m core.Message) {
 			q.arb.frames = append(q.arb.frames, frame{from, raw})
 			q.arb.ring()
 			if len(q.seen.away) > 0 {
-				q.desk.notice(func() { q.desk.heard(from) })
+				q.desk.put(desk.Heard{Raft: from})
 			}
 		})
 	}
@@ -237,8 +240,7 @@ func (a *arb) peer(raft uint64, alive bool) {
 
 // applied, mayLease and event are those of control/callback.go.
 func (p *process) applied(change uint64) {
-	p.desk.feed.Push(change, p.arb.fsm.State())
-	p.desk.actor.ring()
+	p.desk.with(func(in *desk.Inbox) { in.Push(change, p.arb.fsm.State()) })
 	p.wakeReign()
 }
 
@@ -249,16 +251,16 @@ func (p *process) mayLease(number, raft uint64) error {
 func (p *process) event(e core.Event) {
 	switch e := e.(type) {
 	case core.Leadership:
-		p.desk.notice(func() { p.desk.leadership(e) })
+		p.desk.notice(desk.Leadership{Leadership: e})
 	case core.Granted:
-		p.desk.grantedNow(e)
+		l := desk.Lease{Lease: chain.Lease{Until: e.Until, Under: e.Under}, Live: e.Live}
+		p.desk.with(func(in *desk.Inbox) { in.Grant(l) })
 	case core.Quarantine:
 		p.w.fail("the state of node %d has come apart at change %d: %x, the leader's is %x", e.Number, e.Change, e.Have, e.Want)
 	case core.Membership:
 		p.wakeReign()
 	case core.Removed:
-		p.fail(errRemoved)
-		p.m.leaveCluster()
+		p.ended(flow.ErrRemoved)
 	}
 }
 

@@ -247,7 +247,7 @@ func (p *process) abdicate() {
 		}
 		id, start := p.m.id, p.start
 		p.m.others(func(o *machine) {
-			p.w.send(p.m, o, "away", func(q *process) { q.desk.notice(func() { q.desk.farewell(id, start) }) })
+			p.w.send(p.m, o, "away", func(q *process) { q.desk.farewell(id, start) })
 		})
 		p.timer(5*ms, func() {
 			if err := p.keeping.Close(true); err != nil {

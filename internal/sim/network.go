@@ -99,15 +99,6 @@ func (w *world) routeTold(m, about *machine, up bool, later int64) {
 		if !up && p.gens[id] > gen {
 			return // another process of it has come since
 		}
-		p.desk.notice(func() {
-			if !up && p.gens[id] > gen {
-				return
-			}
-			if up && p.gens[id] != gen { // a node that was restarted is told as gone first
-				p.desk.route(id, false)
-			}
-			p.gens[id] = gen
-			p.desk.route(id, up)
-		})
+		p.routeTold(id, gen, up)
 	})
 }

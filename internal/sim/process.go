@@ -4,10 +4,10 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/opencluster/oclocks/broker/control/desk"
 	"github.com/opencluster/oclocks/broker/control/flow"
 	"github.com/opencluster/oclocks/broker/control/reign"
 	"github.com/opencluster/oclocks/broker/edge"
-	"github.com/opencluster/oclocks/bucket/chain"
 	"github.com/opencluster/oclocks/conf/shared"
 )
 
@@ -23,14 +23,13 @@ type process struct {
 	before   []uint64 // starts that the disk knew
 	keeping  keeping
 	past     past
-	identity identity
+	identity desk.Identity
 	asked    int // registration questions
 	arb      *arb
-	desk     *desk
+	desk     *teller
 	asks     *flow.Proposer
 	asking   bool // the proposer waits
 	reign    *leading
-	reports  map[uint32]chain.Report
 	barred   map[uint64]bool
 	seen     seen
 	leaving  bool
@@ -48,8 +47,6 @@ type process struct {
 	serving      bool
 }
 
-type identity struct{ Number, Life, Change uint64 }
-
 type seen struct{ away, gone map[uint64]bool }
 
 // boot starts a daemon: broker.Daemon.start up to the registration.
@@ -60,7 +57,7 @@ func (m *machine) boot() {
 	w := m.w
 	m.gen++
 	p := &process{
-		w: w, m: m, gens: map[string]int{}, start: w.rnd.Uint64() | 1, asks: flow.NewProposer(1 << 16), reports: map[uint32]chain.Report{},
+		w: w, m: m, gens: map[string]int{}, start: w.rnd.Uint64() | 1, asks: flow.NewProposer(1 << 16),
 		barred: map[uint64]bool{}, gone: map[uint64]bool{}, turns: map[uint32]bool{}, sessions: map[string]*edge.Sessions{},
 	}
 	m.p = p
@@ -68,7 +65,7 @@ func (m *machine) boot() {
 	if !p.readJournal() {
 		return
 	}
-	p.desk = newDesk(p)
+	p.desk = newTeller(p)
 	m.others(func(o *machine) {
 		if w.connected(m, o) {
 			w.opened(m, o)
@@ -120,6 +117,14 @@ func (p *process) die(why string) {
 func (p *process) fail(err error) {
 	p.die(err.Error())
 	p.m.restart(p.w.between(50*ms, 500*ms))
+}
+
+// ended is a process that is not the node any more.
+func (p *process) ended(err error) {
+	p.fail(err)
+	if errors.Is(err, flow.ErrRemoved) {
+		p.m.leaveCluster()
+	}
 }
 
 // restart starts the machine's daemon after a time, if nothing else does.
@@ -370,13 +375,13 @@ func (p *process) become(n *shared.Node) {
 	if n.Start == p.start {
 		p.m.disk.starts = p.m.disk.starts.Registered(n.Start, n.Registered)
 	}
-	p.identity = identity{n.Number, n.Life, n.Registered}
+	p.identity = desk.Identity{Number: n.Number, Life: n.Life, Change: n.Registered}
 	if err := p.arb.identify(n.Number); err != nil {
 		p.w.fail("%v: ask for leases: %v", p.m, err)
 		return
 	}
 	p.w.tell("%v is node %d, life %d, by change %d", p.m, n.Number, n.Life, n.Registered)
-	p.desk.notice(func() { p.desk.introduce() })
+	p.desk.notice(desk.Introduce{})
 	p.number, p.life = n.Number, n.Life
 	p.state = p.shared()
 	if !p.settle() {
@@ -388,7 +393,7 @@ func (p *process) become(n *shared.Node) {
 	}
 	p.scores(p.state)
 	p.serving = true
-	p.desk.notice(func() { p.desk.serve() })
+	p.desk.with((*desk.Inbox).Serve)
 }
 
 // leaveCluster is an operator who gives a removed node an empty directory and another identifier.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/opencluster/oclocks/arbiter/core"
 	"github.com/opencluster/oclocks/arbiter/plan"
+	"github.com/opencluster/oclocks/broker/control/desk"
 	"github.com/opencluster/oclocks/broker/control/flow"
 	"github.com/opencluster/oclocks/broker/control/reign"
 	"github.com/opencluster/oclocks/bucket/chain"
@@ -99,14 +100,14 @@ func (r *leading) carryOut(out *reign.Output) {
 // order sends a node what it is to do, this one without the network.
 func (r *leading) order(ro reign.Order) {
 	p := r.p
-	o := &order{term: r.term, seal: ro.Seal, handOver: ro.HandOver}
+	o := desk.Order{Term: r.term, Seal: ro.Seal, HandOver: ro.HandOver}
 	if ro.Node == p.identity.Number {
-		p.desk.notice(func() { p.desk.order(o) })
+		p.desk.notice(o)
 		return
 	}
 	p.m.others(func(to *machine) {
 		if to.p.identity.Number == ro.Node {
-			p.w.send(p.m, to, "order", func(q *process) { q.desk.notice(func() { q.desk.order(o) }) })
+			p.w.send(p.m, to, "order", func(q *process) { q.desk.put(o) })
 		}
 	})
 }
@@ -190,7 +191,7 @@ func (p *process) proposer() {
 			p.w.tell("%v: proposed views are refused: %v", p.m, err)
 		}
 		if refused := p.asks.Done(p.m.clock(), o.err == nil && known, r, p.shared()); len(refused) > 0 {
-			p.desk.notice(func() { p.desk.refused(refused) })
+			p.desk.notice(desk.Never{Asks: refused})
 		}
 		p.proposer()
 	})

@@ -200,8 +200,7 @@ func (s *shard) perform() {
 	}
 	for _, r := range s.out.Reports {
 		p.w.tell("%v: bucket %d is sealed: %v", p.m, r.Bucket, r.Report)
-		p.reports[r.Bucket] = r.Report
-		p.desk.ring()
+		p.desk.sealed(r.Bucket, r.Report)
 	}
 	for _, a := range s.out.Alerts {
 		p.w.check.alert(p, a.Bucket, a.Text)
