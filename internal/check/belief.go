@@ -97,6 +97,7 @@ func (c *Checker) sessionLost(cl *client, e *Event) {
 	for _, h := range cl.holds {
 		if h.ask.kind == subjects.Connection && h.ask.session == e.Session {
 			h.disbelieve(c.now)
+			h.orphan, h.touched = true, c.now
 			h.loosen(c.now)
 		}
 	}
@@ -106,6 +107,7 @@ func (c *Checker) died(cl *client) {
 	cl.dead = true
 	for _, h := range cl.holds {
 		h.disbelieve(c.now)
+		h.touched = c.now
 	}
 	for _, a := range inOrder(cl.asks) {
 		if !a.known() && !a.given {

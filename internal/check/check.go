@@ -114,6 +114,7 @@ type hold struct {
 	touched  int64 // when something was last asked about it or believed
 	returned bool  // its release was asked for
 	forced   bool  // somebody asked for its end
+	orphan   bool  // its session is over
 	exempt   bool  // exclusion and keeping are not promised any more
 	doubted  bool  // a recovery may have lost it
 	loose    int64 // from then on it may be over for another reason than its time; Never: it may not

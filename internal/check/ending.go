@@ -1,6 +1,10 @@
 package check
 
-import "github.com/opencluster/oclocks/subjects"
+import (
+	"fmt"
+
+	"github.com/opencluster/oclocks/subjects"
+)
 
 // released takes the first answer to a release.
 func (c *Checker) released(a *ask, e *Event, done bool) {
@@ -70,8 +74,19 @@ func (c *Checker) notHeld(a *ask, e *Event) {
 	c.wasKept(a.hold, e, a.String()+" is answered "+answerText(e))
 	switch e.Code {
 	case 403, 404, 410:
-		c.end(a.hold, answerText(e))
+		c.told(a.hold, e, answerText(e))
 	}
+}
+
+// told takes what a client hears of the end of its hold. One that was forced may be there still: it waits for that client to be done.
+func (c *Checker) told(h *hold, e *Event, how string) {
+	if h.forced || e.Why == subjects.WhyForced {
+		h.returned = true
+		h.disbelieve(c.now)
+		h.loosen(c.now)
+		return
+	}
+	c.end(h, how)
 }
 
 func answerText(e *Event) string {
@@ -111,8 +126,8 @@ func (c *Checker) lost(cl *client, e *Event) {
 		}
 		return
 	}
-	c.wasKept(h, e, cl.name+" hears that it has lost token of "+h.lock.name+" ("+e.Why+")")
-	c.end(h, "lost, "+e.Why)
+	c.wasKept(h, e, fmt.Sprintf("%s hears that it has lost %s (%s)", cl.name, h.lock.name, e.Why))
+	c.told(h, e, "lost, "+e.Why)
 }
 
 // forced takes the answer to a force.

@@ -1,5 +1,7 @@
 package check
 
+import "github.com/opencluster/oclocks/subjects"
+
 // faded is a request or a hold that is over.
 type faded struct {
 	at   int64
@@ -32,7 +34,8 @@ func (c *Checker) forget() {
 
 // forgetHold leaves out a hold, unless somebody may still have it by then.
 func (c *Checker) forgetHold(h *hold) {
-	if h.ended == "" && h.touched+late(h.span()) > c.now-int64(c.opt.Keep) {
+	kept := h.ask.kind == subjects.Connection && !h.client.dead && !h.orphan // with its session
+	if h.ended == "" && (kept || h.touched+late(h.span()) > c.now-int64(c.opt.Keep)) {
 		if !h.listed {
 			c.fade(nil, h)
 		}

@@ -87,6 +87,7 @@ func (c *Checker) finish(a *ask) {
 		s.what = released
 	case a.op == subjects.OpRenew && code == 200 && a.hold != nil:
 		s.what, s.mayEnd = renewed, c.mayEnd(a, a.hold)
+	case a.op == subjects.OpRenew && a.hold != nil && a.hold.forced: // it is refused while the hold is there
 	case a.hold != nil && (a.op == subjects.OpRenew || !a.plain && c.now < a.at+early(Remembered)):
 		s.what = absent
 	}
@@ -146,6 +147,9 @@ func (c *Checker) read(l *lock, e *Event, since int64) {
 	}
 	s := &step{what: looked, call: since, ret: c.now}
 	for _, h := range e.Holders {
+		if l.holds[h.Token] == nil && h.Token <= l.forgot {
+			return
+		}
 		s.holders = append(s.holders, h.Token)
 	}
 	l.window.steps = append(l.window.steps, s)
