@@ -1,6 +1,10 @@
 package main
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/opencluster/oclocks/internal/check"
+)
 
 // kind is what a violation says.
 type kind uint8
@@ -18,7 +22,12 @@ var kindNames = [...]string{"nothing", "a part failed", "it does not come togeth
 
 func (k kind) String() string { return kindNames[k] }
 
-// rules tell by what a violation says which checker it is of, and what that is worth. The first that fits counts.
+// checkers are those of internal/check: what they say begins with the promise.
+var checkers = []check.Promise{
+	check.Exclusion, check.Tokens, check.Kept, check.Over, check.Queue, check.Wait, check.Once, check.Zones, check.Linear,
+}
+
+// rules tell of what only the simulator sees, by what a violation says which checker it is of, and what that is worth. The first that fits counts.
 var rules = []struct {
 	says    string // part of the text
 	checker string
@@ -49,6 +58,11 @@ var rules = []struct {
 
 // judge says which checker a violation is of.
 func judge(text string) (checker string, worth kind) {
+	for _, p := range checkers {
+		if strings.HasPrefix(stamp.ReplaceAllString(text, ""), string(p)+": ") {
+			return string(p), promise
+		}
+	}
 	for _, r := range rules {
 		if strings.Contains(text, r.says) {
 			return r.checker, r.kind

@@ -60,7 +60,10 @@ func (f *finding) row() string {
 	e := f.mutant.Entry()
 	checker, says := f.checker, f.says
 	if !f.found() {
-		checker, says = "**not found**", f.lessText
+		checker, says = "**not found**", ""
+	}
+	if f.kind != promise && f.earlier != nothing {
+		checker, says = "less: "+f.lessChecker, f.lessText
 	}
 	return fmt.Sprintf("| `%s` | %s | %s | %d | %s | %d | %s | %s |\n", e.Name, e.Bug, e.Promise, f.runs, span(f.time), f.lesser, checker, cell(says))
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -20,18 +21,19 @@ type search struct {
 
 // finding is what became of one.
 type finding struct {
-	mutant   mutant.Mutant
-	seed     uint64 // that found it
-	runs     int    // seeds that were run, the last one included
-	time     int64  // simulated nanoseconds in them
-	real     time.Duration
-	hits     int64 // how often the mutant was different in them
-	checker  string
-	says     string
-	kind     kind
-	earlier  kind // the best that a seed before said
-	lesser   int  // how many did
-	lessText string
+	mutant                mutant.Mutant
+	seed                  uint64 // that found it
+	runs                  int    // seeds that were run, the last one included
+	time                  int64  // simulated nanoseconds in them
+	real                  time.Duration
+	hits                  int64 // how often the mutant was different in them
+	checker               string
+	says                  string
+	kind                  kind
+	unsound               int  // seeds that said something without the mutant too
+	lesser                int  // how many seeds before said something less
+	earlier               kind // the best of them
+	lessText, lessChecker string
 }
 
 func (f *finding) found() bool { return f.kind == promise }
@@ -45,24 +47,51 @@ type seedResult struct {
 	kind    kind
 }
 
-// find runs seeds until one finds the mutant. Which one that is does not depend on jobs: the first.
+// find runs seeds until one finds the mutant. Which one that is does not depend on jobs: the first. A seed that fails without the
+// mutant too has found something else.
 func (s *search) find(m mutant.Mutant) *finding {
-	mutant.Choose(m)
-	defer mutant.Choose(mutant.None)
 	began := time.Now()
 	results := make([]seedResult, s.seeds)
+	f := &finding{mutant: m}
+	for {
+		mutant.Choose(m)
+		s.runAll(results, began)
+		f.hits += mutant.Hits()
+		mutant.Choose(mutant.None)
+		at := firstFind(results)
+		if at < 0 {
+			break
+		}
+		if sound := runSeed(s.start + uint64(at)); sound.kind == nothing {
+			break
+		}
+		results[at] = seedResult{done: true, time: results[at].time}
+		f.unsound++
+	}
+	f.real = time.Since(began)
+	f.sum(s, results)
+	return f
+}
+
+// runAll runs the seeds that were not run yet, up to the first that finds something.
+func (s *search) runAll(results []seedResult, began time.Time) {
 	var mu sync.Mutex
-	next, first := 0, s.seeds // index of the first find
+	next, first := 0, len(results)
+	if at := firstFind(results); at >= 0 {
+		first = at
+	}
 	work := func() {
 		for {
 			mu.Lock()
-			at := next
-			if at >= first || at >= s.seeds || time.Since(began) > s.most {
-				mu.Unlock()
-				return
+			for next < first && results[next].done {
+				next++
 			}
+			at, over := next, next >= first
 			next++
 			mu.Unlock()
+			if over || time.Since(began) > s.most {
+				return
+			}
 			r := runSeed(s.start + uint64(at))
 			mu.Lock()
 			results[at] = r
@@ -77,25 +106,32 @@ func (s *search) find(m mutant.Mutant) *finding {
 		group.Go(work)
 	}
 	group.Wait()
-	f := &finding{mutant: m, hits: mutant.Hits(), real: time.Since(began)}
-	for i := range results[:min(first+1, s.seeds)] {
+}
+
+func firstFind(results []seedResult) int {
+	return slices.IndexFunc(results, func(r seedResult) bool { return r.kind == promise })
+}
+
+// sum adds up the seeds that were run in a row.
+func (f *finding) sum(s *search, results []seedResult) {
+	for i := range results {
 		r := &results[i]
 		if !r.done {
-			break
+			return
 		}
 		f.runs++
 		f.time += r.time
 		switch {
 		case r.kind == promise:
 			f.seed, f.kind, f.checker, f.says = s.start+uint64(i), r.kind, r.checker, r.text
+			return
 		case r.kind != nothing:
 			f.lesser++
 			if r.kind > f.earlier {
-				f.earlier, f.lessText = r.kind, r.text
+				f.earlier, f.lessText, f.lessChecker = r.kind, r.text, r.checker
 			}
 		}
 	}
-	return f
 }
 
 // runSeed runs one seed. A panic is a result too.
@@ -119,8 +155,8 @@ func runSeed(seed uint64) (r seedResult) {
 // line tells it on one line.
 func (f *finding) line() string {
 	if f.found() {
-		return fmt.Sprintf("seed %d, %d runs, %s simulated, %s, %d hits, %d lesser; %s: %.160s", f.seed, f.runs, span(f.time),
-			f.real.Round(time.Second/10), f.hits, f.lesser, f.checker, firstLine(f.says))
+		return fmt.Sprintf("seed %d, %d runs, %s simulated, %s, %d hits, %d lesser, %d unsound; %s: %.160s", f.seed, f.runs, span(f.time),
+			f.real.Round(time.Second/10), f.hits, f.lesser, f.unsound, f.checker, firstLine(f.says))
 	}
 	return fmt.Sprintf("NOT FOUND in %d runs, %s simulated, %s, %d hits, %d lesser: %s: %.160s", f.runs, span(f.time),
 		f.real.Round(time.Second/10), f.hits, f.lesser, f.earlier, firstLine(f.lessText))
