@@ -321,8 +321,8 @@ func (n *naive) handOn(l *naiveLock) {
 	for _, a := range slices.Clone(l.queue) {
 		writer := a.event.Mode == subjects.Exclusive
 		switch {
-		case blockAll || blockWriters && writer:
-		case l.fits(a):
+		case blockAll:
+		case !(blockWriters && writer) && l.fits(a):
 			l.leave(a)
 			n.grant(l, a)
 		case writer && a.event.Drain == subjects.Soft:
