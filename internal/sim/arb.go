@@ -137,7 +137,7 @@ func (a *arb) post(m core.Message) {
 		if o.p == nil || o.p.arb == nil || o.disk.raft != m.To {
 			continue
 		}
-		raw := slices.Clone(m.Frame)
+		raw := a.p.w.damagedFrame(slices.Clone(m.Frame))
 		a.p.w.send(a.p.m, o, "raft", func(q *process) {
 			if q.arb == nil {
 				return

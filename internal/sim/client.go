@@ -78,7 +78,7 @@ func (c *client) think() {
 		if !c.w.healed && c.busy < 3 {
 			c.wish()
 		}
-		c.w.after(c.w.between(20*ms, 800*ms), c.think)
+		c.w.after(c.w.between(c.w.mix.think/8, 2*c.w.mix.think), c.think)
 	})
 }
 

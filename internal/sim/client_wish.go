@@ -27,7 +27,7 @@ func (c *member) think() {
 			}
 			c.do(c.m.Close)
 		}
-		w.after(w.between(20*ms, 800*ms), c.think)
+		w.after(w.between(w.mix.think/8, 2*w.mix.think), c.think)
 	})
 }
 

@@ -22,7 +22,6 @@ type disk struct {
 
 	files   *files
 	flipped []string // kinds of the flips that nobody has found yet
-	foul    bool     // a bit of the journal has flipped at some time
 }
 
 func newDisk(w *world) disk { return disk{raft: w.rnd.Uint64()>>1 | 1, files: newFiles(w)} }
@@ -50,6 +49,11 @@ func (p *process) save(persist *core.Persist) bool {
 	if d.files.room >= 0 && d.files.room < storeNeeds {
 		p.w.fault("disk full for the control store")
 		p.fail(fmt.Errorf("write the store: %w", errFull))
+		return false
+	}
+	if d.files.failing {
+		p.w.fault("fsync failed for the control store")
+		p.fail(fmt.Errorf("write the store: %w", errFsync))
 		return false
 	}
 	torn := p.m.tear && p.w.chance(0.3)
@@ -85,7 +89,7 @@ func (d *disk) flipAtRest(w *world, kind string, snapshot bool) bool {
 	at, _ := f.record(w, snapshot)
 	f.flip(at, w.draw(8))
 	d.flipped = append(d.flipped, kind)
-	d.foul = true
+	d.files.foul = true
 	return true
 }
 

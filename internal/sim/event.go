@@ -84,14 +84,15 @@ func (a *agenda) pop() event {
 
 // actor is one goroutine of a process: it has turns, when it was rung for or when it wanted one.
 type actor struct {
-	p     *process
-	name  string
-	at    int64        // of its next turn
-	place int          // in the agenda, if at is a time
-	stall int64        // it gets no processor before
-	turn  func()       // one turn
-	next  func() int64 // by the machine's clock: when it wants a turn without being rung for
-	over  bool
+	p       *process
+	name    string
+	at      int64        // of its next turn
+	place   int          // in the agenda, if at is a time
+	stall   int64        // it gets no processor before
+	stalled bool         // and has noticed
+	turn    func()       // one turn
+	next    func() int64 // by the machine's clock: when it wants a turn without being rung for
+	over    bool
 
 	second int64 // the one in which the turns are counted
 	turns  int
@@ -131,7 +132,8 @@ func (a *actor) act() {
 		return
 	}
 	if until := max(a.p.m.paused, a.stall); until > w.now {
-		if until == a.stall {
+		if a.stall > w.now && !a.stalled {
+			a.stalled = true
 			w.fault("goroutine stalled")
 		}
 		a.wake(until + a.p.m.lag())

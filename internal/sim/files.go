@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -8,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/cespare/xxhash/v2"
 
 	"github.com/opencluster/oclocks/internal/journal"
 )
@@ -22,14 +25,17 @@ type files struct {
 
 	room    int64 // bytes that can be written yet; <0: there is no limit
 	failing bool  // fsync fails
+	foul    bool  // what was on the platters is damaged: a bit has flipped, or a crash has followed an fsync that failed
 }
 
 // file is one of them.
 type file struct {
 	name   string
 	data   []byte
-	synced int  // so many bytes of it are on the platters
-	known  bool // its name is
+	synced int      // so many bytes of it are on the platters, but for the holes
+	holes  [][2]int // what the kernel has dropped after an fsync that failed, and takes for written
+	known  bool     // its name is
+	foul   bool     // it is damaged
 }
 
 var (
@@ -52,10 +58,11 @@ func (d *files) find(name string) *file {
 // clone is a copy of the disk, made at once, as a snapshot of a virtual machine is.
 func (d *files) clone() *files {
 	c := newFiles(d.w)
+	c.foul = d.foul
 	for _, f := range d.list {
 		copied := *f
 		copied.data = slices.Clip(f.data) // they only grow; who flips a bit copies
-		copied.synced, copied.known = len(f.data), true
+		copied.synced, copied.known, copied.holes = len(f.data), true, nil
 		c.list = append(c.list, &copied)
 	}
 	return c
@@ -173,6 +180,10 @@ func (h *handle) Truncate(size int64) error {
 
 func (h *handle) Sync() error {
 	if h.d.failing {
+		if h.f.synced < len(h.f.data) {
+			h.f.holes = append(h.f.holes, [2]int{h.f.synced, len(h.f.data)})
+			h.f.synced = len(h.f.data)
+		}
 		return errFsync
 	}
 	h.f.synced = len(h.f.data)
@@ -200,6 +211,7 @@ func (d *files) crash() (lost bool) {
 		if f.crash(d.w) {
 			lost = true
 		}
+		d.foul = d.foul || f.foul
 		return false
 	})
 	slices.SortFunc(d.list, func(a, b *file) int { return strings.Compare(a.name, b.name) })
@@ -208,11 +220,20 @@ func (d *files) crash() (lost bool) {
 
 func (f *file) crash(w *world) (lost bool) {
 	f.known = true
+	for _, hole := range f.holes {
+		if hole[1] <= len(f.data) {
+			f.data = slices.Clone(f.data)
+			clear(f.data[hole[0]:hole[1]])
+			f.foul = true
+			lost = true
+		}
+	}
+	f.holes = nil
 	if f.synced == len(f.data) {
-		return false
+		return lost
 	}
 	data := slices.Clone(f.data[:f.synced+w.draw(len(f.data)-f.synced+1)])
-	lost = len(data) < len(f.data)
+	lost = lost || len(data) < len(f.data)
 	for at := f.synced; at < len(data); {
 		end := min(at/pageSize*pageSize+pageSize, len(data))
 		if w.draw(3) == 0 { // this page did not make it, or its end did not
@@ -229,6 +250,19 @@ func (f *file) crash(w *world) (lost bool) {
 func (f *file) tear(n int) {
 	f.data = slices.Clip(f.data[:len(f.data)-n])
 	f.synced = min(f.synced, len(f.data))
+}
+
+// version makes the newest segment one of another version of the format, and says whether there is a segment.
+func (d *files) version(v byte) bool {
+	for _, f := range slices.Backward(d.list) {
+		if len(f.data) >= 48 && f.name != "failed" {
+			f.data = slices.Clone(f.data)
+			f.data[8] = v
+			binary.LittleEndian.PutUint64(f.data[40:], xxhash.Sum64(f.data[:40]))
+			return true
+		}
+	}
+	return false
 }
 
 // flip changes one bit of a file that was chosen.

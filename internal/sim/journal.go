@@ -27,7 +27,7 @@ type past struct {
 // openJournal is Daemon.openJournal.
 func (p *process) openJournal() (past, error) {
 	d := &p.m.disk
-	boot := fmt.Sprintf("boot %d", p.m.boot0)
+	boot := fmt.Sprintf("boot %d", p.m.boots0)
 	j, replay, err := journal.Open("journal", journal.Options{
 		Sync: p.w.mix.sync, CompactBytes: p.w.mix.compact, SegmentBytes: p.w.mix.segment, FS: d.files, Driven: true,
 		BootID: func() (string, error) { return boot, nil },
@@ -67,18 +67,28 @@ func (p *process) openJournal() (past, error) {
 
 // readJournal opens the journal, and says whether the start goes on.
 func (p *process) readJournal() bool {
+	d := &p.m.disk
+	if d.spoiled { // an operator gives the node an empty disk
+		p.w.fault("bit flipped in a control store")
+		*d, p.m.copies = newDisk(p.w), nil
+		p.fail(errors.New("the control store is damaged"))
+		return false
+	}
 	var err error
 	p.past, err = p.openJournal()
 	switch {
 	case err == nil:
 		return true
-	case errors.Is(err, journal.ErrCorrupt) && p.m.disk.foul:
+	case errors.Is(err, journal.ErrCorrupt) && p.m.disk.files.foul:
 		// An operator moves the directory away, as the error says.
 		p.m.found()
-		p.m.disk.files, p.m.disk.foul = newFiles(p.w), false
+		d.files = newFiles(p.w)
+		p.fail(err)
+	case errors.Is(err, journal.ErrVersion) && d.files.version(1): // an operator starts the newer program's journal with that one
+		p.w.fault("journal of a newer version")
 		p.fail(err)
 	case errors.Is(err, errFull), errors.Is(err, errFsync):
-		p.m.disk.files.suffer(err)
+		d.files.suffer(err)
 		p.fail(err)
 	default:
 		p.w.fail("%v cannot read its journal: %v", p.m, err)

@@ -77,11 +77,7 @@ func (p *process) receiveChain(from uint64, texts [][]byte) {
 		return
 	}
 	for _, text := range texts {
-		if !p.w.healed && p.w.chance(p.w.mix.flip) {
-			p.w.fault("bit flipped on the way")
-			text = slices.Clone(text)
-			text[p.w.draw(len(text))] ^= 1 << p.w.draw(8)
-		}
+		text = p.w.damaged(text)
 		m, err := chain.Decode(text)
 		if err != nil {
 			return // the frame's rest is not read

@@ -2,7 +2,6 @@ package sim
 
 import (
 	"math/rand/v2"
-	"slices"
 
 	"github.com/opencluster/oclocks/internal/journal"
 )
@@ -30,16 +29,14 @@ type mix struct {
 	reorder           bool
 	replies           float64 // lost answers to clients, and requests
 	repeats           float64 // repeated requests
-	flip              float64 // damaged messages of the chain, after the sum was made
+	flip              float64 // bits that flip in messages of the chain
+	frames            float64 // bits that flip in frames of Raft
+	newer             float64 // messages of the chain in a newer version
 	damage            float64 // changes damaged before the sum is made
 
+	think  int64  // mean pause of a client between two wishes
+	bursts bool   // faults come within milliseconds of a change of views
 	faults []kind // that may happen
-}
-
-// kind is a fault that the driver causes.
-type kind struct {
-	name string
-	do   func(w *world) bool // false: not possible now
 }
 
 func drawMix(r *rand.Rand) mix {
@@ -79,11 +76,20 @@ func drawMix(r *rand.Rand) mix {
 	if r.IntN(5) == 0 {
 		m.flip = r.Float64() * 0.01
 	}
+	if r.IntN(6) == 0 {
+		m.frames = r.Float64() * 0.02
+	}
+	if r.IntN(8) == 0 {
+		m.newer = r.Float64() * 0.01
+	}
+	m.think = (5 << r.IntN(7)) * ms
+	m.bursts = r.IntN(2) == 0
 	if r.IntN(8) == 0 {
 		m.damage = r.Float64() * 0.002
 	}
-	for _, k := range slices.Concat(kinds, diskKinds(), clientKinds()) {
-		if r.IntN(5) < 2 {
+	some = func() bool { return r.IntN(4) == 0 }
+	for _, k := range allKinds() {
+		if some() {
 			m.faults = append(m.faults, k)
 		}
 	}

@@ -1,5 +1,36 @@
 package sim
 
+import "slices"
+
+// maxMachines is how many there may be.
+const maxMachines = 8
+
+// link is the way from one machine to another.
+type link struct {
+	last int64       // when the newest message arrives
+	cut  *impairment // nothing passes
+	weak []*impairment
+}
+
+// impairment is what is wrong with a link. It counts as a fault once it has had an effect.
+type impairment struct {
+	kind  string
+	what  string  // of which messages; "" of all
+	loss  float64 // chance of one to be lost
+	delay int64   // the most that one takes longer
+	until int64
+	hit   bool
+}
+
+func (i *impairment) strikes(w *world) {
+	if !i.hit {
+		i.hit = true
+		w.fault(i.kind)
+	}
+}
+
+func (w *world) link(from, to *machine) *link { return &w.links[from.index*maxMachines+to.index] }
+
 // send brings something from one machine to another, if the network and both processes live until then. What a process sends to
 // itself takes the same way without the network's faults. It stands for the publishing through a route: what is on its way to a
 // process that ends is lost, since the connection is.
@@ -23,23 +54,52 @@ func (w *world) send(from, to *machine, what string, do func(p *process)) {
 		return
 	}
 	w.stats.Messages++
-	if w.cuts[[2]int{from.index, to.index}] {
+	l := w.link(from, to)
+	if l.cut != nil {
+		l.cut.strikes(w)
 		w.fault("message lost in a cut")
+		return
+	}
+	late, passes := l.weakness(w, what)
+	if !passes {
+		w.fault("message lost in a weak link")
 		return
 	}
 	if !w.healed && w.chance(w.mix.loss) {
 		w.fault("message lost")
 		return
 	}
-	w.after(w.transit(from, to), arrive)
+	w.after(w.transit(l)+late, arrive)
 	if !w.healed && w.chance(w.mix.twice) {
 		w.fault("message twice")
-		w.after(w.transit(from, to)+w.between(0, 20*ms), arrive)
+		w.after(w.transit(l)+w.between(0, 20*ms), arrive)
 	}
 }
 
+// weakness is what the weak places of a link do to a message.
+func (l *link) weakness(w *world, what string) (late int64, passes bool) {
+	if len(l.weak) == 0 {
+		return 0, true
+	}
+	l.weak = slices.DeleteFunc(l.weak, func(i *impairment) bool { return i.until <= w.now })
+	for _, i := range l.weak {
+		if i.what != "" && i.what != what {
+			continue
+		}
+		if w.chance(i.loss) {
+			i.strikes(w)
+			return 0, false
+		}
+		if i.delay > 0 {
+			i.strikes(w)
+			late += w.between(0, i.delay)
+		}
+	}
+	return late, true
+}
+
 // transit is how long a message takes.
-func (w *world) transit(from, to *machine) int64 {
+func (w *world) transit(l *link) int64 {
 	d := w.between(50*us, 2*ms)
 	if !w.healed {
 		d = w.between(50*us, w.mix.delay)
@@ -48,16 +108,15 @@ func (w *world) transit(from, to *machine) int64 {
 			d += w.between(10*ms, 1500*ms)
 		}
 	}
-	link := [2]int{from.index, to.index}
 	at := w.now + d
 	switch {
 	case !w.mix.reorder || w.healed:
-		at = max(at, w.lastTo[link])
-		w.lastTo[link] = at
-	case at < w.lastTo[link]:
+		at = max(at, l.last)
+		l.last = at
+	case at < l.last:
 		w.fault("message overtakes")
 	default:
-		w.lastTo[link] = at
+		l.last = at
 	}
 	return at - w.now
 }
@@ -73,7 +132,7 @@ func (m *machine) others(do func(o *machine)) {
 
 // connected says whether messages pass both ways.
 func (w *world) connected(a, b *machine) bool {
-	return !w.cuts[[2]int{a.index, b.index}] && !w.cuts[[2]int{b.index, a.index}]
+	return w.link(a, b).cut == nil && w.link(b, a).cut == nil
 }
 
 // opened tells both ends that there is a route between them.
@@ -82,10 +141,11 @@ func (w *world) opened(a, b *machine) {
 	w.routeTold(b, a, true, w.between(ms, 30*ms))
 }
 
-// routeTold tells a machine's process about the route to another one, some time later.
+// routeTold tells a machine's process about the route to another one, some time later. Routes to one that has another node's
+// identifier are not told of: they are not those of that node.
 func (w *world) routeTold(m, about *machine, up bool, later int64) {
 	p := m.p
-	if p == nil {
+	if p == nil || about.twin != nil {
 		return
 	}
 	id, gen := about.id, about.gen

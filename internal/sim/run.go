@@ -67,18 +67,25 @@ type Result struct {
 const settleTime = 90 * second
 
 // Run simulates the cluster of a seed. storyLines is how many of the last events are told if something goes wrong.
-func Run(seed uint64, storyLines int) Result {
-	r := run(seed, 0)
-	if len(r.Wrong) > 0 && storyLines > 0 {
-		r = run(seed, storyLines) // once more, to tell it
+func Run(seed uint64, storyLines int) Result { return Recipe{Seed: seed}.Run(storyLines) }
+
+// Run simulates the cluster of a recipe.
+func (r Recipe) Run(storyLines int) Result {
+	w := r.run(false)
+	if len(w.wrong) > 0 && storyLines > 0 {
+		w = r.run(true) // once more, to tell it
 	}
-	return r
+	result := Result{Seed: r.Seed, Mix: w.mix.String(), Wrong: w.wrong, Stats: w.stats}
+	if len(w.wrong) > 0 {
+		result.Story = w.story.about(w.wrong, storyLines)
+	}
+	return result
 }
 
-func run(seed uint64, storyLines int) Result {
-	w := newWorld(seed)
-	w.telling = storyLines > 0
-	began := w.now
+func (r Recipe) run(telling bool) *world {
+	w := newWorld(r)
+	w.telling = telling
+	began := w.began
 	w.after(4*second, func() { w.trouble(began + w.mix.time) })
 	w.syncDisks()
 	w.run(began + w.mix.time)
@@ -94,11 +101,7 @@ func run(seed uint64, storyLines int) Result {
 		w.lastCheck()
 	}
 	w.stats.Seeds, w.stats.Time = 1, w.now-began
-	r := Result{Seed: seed, Mix: w.mix.String(), Wrong: w.wrong, Stats: w.stats}
-	if len(w.wrong) > 0 {
-		r.Story = w.story.last(storyLines)
-	}
-	return r
+	return w
 }
 
 func (m mix) String() string {
@@ -106,9 +109,9 @@ func (m mix) String() string {
 	for i, k := range m.faults {
 		names[i] = k.name
 	}
-	return fmt.Sprintf("%d nodes, %d clients, %d shards, acks %s, %s of trouble every %s, wild %t skewed %t jitter %s loss %.3f twice %.3f late %.3f delay %s reorder %t replies %.2f repeats %.2f flip %.3f damage %.4f; %s",
-		m.nodes, m.clients, m.shards, m.acks, span(m.time), span(m.pause), m.wild, m.skewed, span(m.jitter), m.loss, m.twice, m.late, span(m.delay),
-		m.reorder, m.replies, m.repeats, m.flip, m.damage, strings.Join(names, ", "))
+	return fmt.Sprintf("%d nodes, %d clients every %s, %d shards, acks %s, %s of trouble every %s, bursts %t, wild %t skewed %t jitter %s loss %.3f twice %.3f late %.3f delay %s reorder %t replies %.2f repeats %.2f flip %.3f frames %.3f newer %.3f damage %.4f; %s",
+		m.nodes, m.clients, span(m.think), m.shards, m.acks, span(m.time), span(m.pause), m.bursts, m.wild, m.skewed, span(m.jitter), m.loss, m.twice, m.late, span(m.delay),
+		m.reorder, m.replies, m.repeats, m.flip, m.frames, m.newer, m.damage, strings.Join(names, ", "))
 }
 
 func (w *world) syncDisks() {

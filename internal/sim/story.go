@@ -2,6 +2,8 @@ package sim
 
 import (
 	"fmt"
+	"maps"
+	"regexp"
 	"slices"
 )
 
@@ -44,12 +46,37 @@ func (s *story) add(l line) {
 // all gives the lines in their order.
 func (s *story) all() []line { return append(slices.Clone(s.lines[s.head:]), s.lines[:s.head]...) }
 
-// last gives the last lines.
-func (s *story) last(n int) []string {
+// lockName finds the names of locks in texts.
+var lockName = regexp.MustCompile(`\b[a-z]{1,2}[0-9]{1,3}\b`)
+
+// about gives the last lines that matter for what is wrong: what goes wrong and what the cluster decides, and of what clients ask and
+// hear what is about the locks that are named there.
+func (s *story) about(wrong []string, n int) []string {
+	concerned := map[string]bool{}
+	for _, text := range wrong {
+		for _, name := range lockName.FindAllString(text, -1) {
+			concerned[name] = concerned[name] || slices.Contains(lockNames, name) || name[0] == 'e'
+		}
+	}
+	any := slices.Contains(slices.Collect(maps.Values(concerned)), true)
 	var out []string
-	all := s.all()
-	for _, l := range all[max(0, len(all)-n):] {
+	for _, l := range s.all() {
+		if any && other(l.text, concerned) {
+			continue
+		}
 		out = append(out, l.String())
 	}
-	return out
+	return out[max(0, len(out)-n):]
+}
+
+// other says whether a line is about other locks only.
+func other(text string, concerned map[string]bool) bool {
+	named := false
+	for _, name := range lockName.FindAllString(text, -1) {
+		if concerned[name] {
+			return false
+		}
+		named = named || slices.Contains(lockNames, name) || name[0] == 'e'
+	}
+	return named
 }

@@ -11,6 +11,7 @@ import (
 
 // world is a cluster, its clients, the network between them, and what goes wrong.
 type world struct {
+	recipe Recipe
 	seed   uint64
 	now    int64
 	order  uint64
@@ -26,11 +27,16 @@ type world struct {
 	inboxes  map[address]receiver
 	cids     uint64 // connections of clients
 	forces   int
-	cuts     map[[2]int]bool // from, to
-	lastTo   map[[2]int]int64
+	links    [maxMachines * maxMachines]link
 	spared   int64 // nothing more is taken from the group before
 	quiet    int64 // no fault before
-	healed   bool  // nothing goes wrong any more
+	calm     int64 // no burst before
+	began    int64
+	views    int // that were seen when there might have been a burst
+	causes   int // of the driver
+	bursts   int
+	caused   []cause
+	healed   bool // nothing goes wrong any more
 
 	check checker
 	stats Stats
@@ -46,17 +52,20 @@ const maxCrowd = 10_000
 // maxWrong is how many violations end a run.
 const maxWrong = 1
 
-func newWorld(seed uint64) *world {
+func newWorld(recipe Recipe) *world {
+	seed := recipe.Seed
 	w := &world{
-		seed: seed, now: second, rnd: rand.New(rand.NewPCG(seed, 0x0c10c5)), cuts: map[[2]int]bool{}, lastTo: map[[2]int]int64{},
+		recipe: recipe, seed: seed, began: second, now: second, rnd: rand.New(rand.NewPCG(seed, 0x0c10c5)),
 		inboxes: map[address]receiver{},
 	}
 	w.stats.Faults, w.stats.Ops = map[string]int{}, map[string]int{}
 	w.mix = drawMix(w.rnd)
+	recipe.restrict(&w.mix)
 	w.check = newChecker(w)
 	for i := range w.mix.nodes {
 		w.machines = append(w.machines, newMachine(w, i))
 	}
+	w.countClocks()
 	for i, m := range w.machines {
 		w.after(int64(i)*20*ms, func() { m.boot() })
 	}
@@ -87,6 +96,10 @@ func (w *world) run(until int64) {
 		} else {
 			e.do()
 		}
+		if w.views != w.stats.Views {
+			w.views = w.stats.Views
+			w.burst()
+		}
 	}
 	if len(w.wrong) < maxWrong {
 		w.now = max(w.now, until)
@@ -113,9 +126,6 @@ func (w *world) fail(format string, args ...any) {
 	w.tell("VIOLATION %s", text)
 }
 
-// fault counts that something went wrong on purpose.
-func (w *world) fault(kind string) { w.stats.Faults[kind]++ }
-
 // machine is a computer: a clock, a disk, and a process if it is up.
 type machine struct {
 	w      *world
@@ -135,7 +145,9 @@ type machine struct {
 	down   bool     // it is not to be started by itself
 	boots  bool     // a start is planned
 	tear   bool     // the process dies in the middle of its next write
-	boot0  int      // counts starts of the machine
+	boots0 int      // counts starts of the machine
+	twin   *disk    // its own disk, while it has another node's identifier
+	twinID string   // and its own identifier
 }
 
 func newMachine(w *world, index int) *machine {

@@ -1,0 +1,27 @@
+package sim
+
+// simpleKinds are what happens to clients without a session. What happens to their messages is in client.go.
+var simpleKinds = []kind{
+	{"client killed", func(w *world) bool {
+		if len(w.clients) == 0 {
+			return false
+		}
+		c := w.clients[w.draw(len(w.clients))]
+		if len(c.asks) == 0 {
+			return false
+		}
+		for _, a := range c.asks { // order: each by itself
+			a.gone = true
+		}
+		clear(c.asks)
+		c.busy = 0
+		return true
+	}},
+	{"client stands still", func(w *world) bool {
+		if len(w.clients) == 0 {
+			return false
+		}
+		w.clients[w.draw(len(w.clients))].paused = w.now + w.between(50*ms, 5*second)
+		return true
+	}},
+}
