@@ -5,13 +5,13 @@ import (
 	"encoding/binary"
 	"fmt"
 	"runtime"
-	"time"
 
 	"github.com/opencluster/oclocks/broker/edge"
 	"github.com/opencluster/oclocks/bucket"
 	"github.com/opencluster/oclocks/bucket/chain"
 	"github.com/opencluster/oclocks/bucket/replicated"
 	"github.com/opencluster/oclocks/internal/boottime"
+	"github.com/opencluster/oclocks/internal/fault"
 	"github.com/opencluster/oclocks/internal/journal"
 )
 
@@ -108,7 +108,7 @@ func (s *shard) gather() {
 
 // batch feeds the tasks and what time has brought to the cells, and carries out what they want done.
 func (s *shard) batch(tasks []*task) {
-	s.now = bucket.Now{Boot: boottime.Now(), Wall: time.Now().UnixMilli()}
+	s.now = bucket.Now{Boot: boottime.Now(), Wall: fault.Wall().UnixMilli()}
 	s.out.Reset()
 	for i, at := range s.next {
 		if at <= s.now.Boot {

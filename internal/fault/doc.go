@@ -7,4 +7,5 @@
 //	chain.corrupt=N      the next change that is sent to another node is damaged, the first N times that it is sent
 //	chain.late=1         changes wait between the decision to send them and the network, and their shard with them
 //	control.hold=1       views and changes of the control plane wait on their way to the copies; leases do not
+//	clock.wall=N         the wall clock, where this daemon's own code reads it, is N seconds away (Wall)
 package fault

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 )
 
@@ -17,7 +18,10 @@ const hubVariable = "OCLOCKS_HUB"
 // Network is a hub, the namespace in which this process is, and a namespace for each of some hosts, which reach each other
 // through it. All of it vanishes with this process and its children. Host i has the address 10.77.i.2; the hub is 10.77.i.1
 // there. Methods must not be called at the same time.
-type Network struct{ cuts map[string]int }
+type Network struct {
+	cuts  map[[2]int]int
+	voids map[[2]int]bool
+}
 
 // InHub says whether this process was started with IntoHub.
 func InHub() bool { return os.Getenv(hubVariable) != "" }
@@ -50,7 +54,12 @@ func OpenNetwork() (*Network, error) {
 	if err := os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0); err != nil {
 		return nil, fmt.Errorf("switch on routing: %w", err)
 	}
-	return &Network{cuts: make(map[string]int)}, ip("link set lo up")
+	for _, args := range []string{"link set lo up", "netns add void", fmt.Sprintf("route add local default dev lo table %d", localTable)} {
+		if err := ip(args); err != nil {
+			return nil, err
+		}
+	}
+	return &Network{cuts: make(map[[2]int]int), voids: make(map[[2]int]bool)}, nil
 }
 
 // Add makes host i, 1 to 254.
@@ -82,24 +91,95 @@ func At(i int) []string { return []string{"ip", "netns", "exec", fmt.Sprint("n",
 // Cut stops everything that goes from host i to host j; what is on its way back still arrives. Cuts are counted: each one
 // wants its Mend.
 func (n *Network) Cut(i, j int) error {
-	rule := way(i, j)
-	if n.cuts[rule]++; n.cuts[rule] > 1 {
+	way := [2]int{i, j}
+	if n.cuts[way]++; n.cuts[way] > 1 {
 		return nil
 	}
-	return ip("rule add pref 100 " + rule + " blackhole")
+	if err := n.void(i, j); err != nil {
+		return err
+	}
+	return ip("rule add " + rule(i, j))
 }
 
 // Mend takes a cut back.
 func (n *Network) Mend(i, j int) error {
-	rule := way(i, j)
-	if n.cuts[rule]--; n.cuts[rule] > 0 {
+	way := [2]int{i, j}
+	if n.cuts[way]--; n.cuts[way] > 0 {
 		return nil
 	}
-	delete(n.cuts, rule)
-	return ip("rule del pref 100 " + rule + " blackhole")
+	delete(n.cuts, way)
+	return ip("rule del " + rule(i, j))
 }
 
-func way(i, j int) string { return fmt.Sprintf("from %s to %s", Address(i), Address(j)) }
+// cutRules come before those of Intercept, and both before the main table's.
+const (
+	cutRules       = 100
+	interceptRules = 200
+	localTable     = 99
+	voidTables     = 1000
+)
+
+// rule leads what goes from host i to host j into the void.
+func rule(i, j int) string {
+	return fmt.Sprintf("pref %d from %s to %s lookup %d", cutRules, Address(i), Address(j), voidTables+256*i+j)
+}
+
+// void makes the device into which the packets from host i to host j vanish: a device and not a blackhole route, because a device
+// counts them. Its other end is in a namespace where nobody listens.
+func (n *Network) void(i, j int) error {
+	way := [2]int{i, j}
+	if n.voids[way] {
+		return nil
+	}
+	dev := fmt.Sprintf("v%d-%d", i, j)
+	for _, args := range []string{
+		fmt.Sprintf("link add %s type veth peer name %s netns void", dev, dev),
+		fmt.Sprintf("link set %s arp off up", dev),
+		fmt.Sprintf("-n void link set %s up", dev),
+		fmt.Sprintf("route add default dev %s table %d", dev, voidTables+256*i+j),
+	} {
+		if err := ip(args); err != nil {
+			return err
+		}
+	}
+	n.voids[way] = true
+	return nil
+}
+
+// Dropped is how many packets from host i to host j were stopped by cuts so far.
+func (n *Network) Dropped(i, j int) (packets uint64, err error) {
+	text, err := os.ReadFile("/proc/self/net/dev")
+	if err != nil {
+		return 0, fmt.Errorf("count packets: %w", err)
+	}
+	dev := fmt.Sprintf("v%d-%d:", i, j)
+	for line := range strings.Lines(string(text)) {
+		if f := strings.Fields(line); len(f) > 10 && f[0] == dev { // after 8 columns of what was received: bytes, packets
+			if packets, err = strconv.ParseUint(f[10], 10, 64); err != nil {
+				return 0, fmt.Errorf("count packets: %w", err)
+			}
+		}
+	}
+	return packets, nil
+}
+
+// Intercept leads all packets between hosts i and j to sockets of this process that have one of their addresses (IP_TRANSPARENT):
+// connections that there are break. Cuts still count.
+func (n *Network) Intercept(i, j int) error { return n.intercept("add", i, j) }
+
+// Release takes an Intercept back: connections that there are break.
+func (n *Network) Release(i, j int) error { return n.intercept("del", i, j) }
+
+func (n *Network) intercept(what string, i, j int) error {
+	for _, way := range [][2]int{{i, j}, {j, i}} {
+		// Only what comes in: what this process sends in a host's name goes its way.
+		if err := ip(fmt.Sprintf("rule %s pref %d from %s to %s iif h%d lookup %d", what, interceptRules,
+			Address(way[0]), Address(way[1]), way[0], localTable)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // ip runs the command ip.
 func ip(args string) error {
