@@ -43,7 +43,11 @@ func (c *copies) Applied(change uint64, state *shared.State) {
 	c.views = nil
 	old := d.state.Swap(state)
 	grown := d.count.Swap(int64(len(state.Views))) < int64(len(state.Views))
+	longest, recovery := d.maxLease(), int64(state.Recovery())
 	d.tell(func(s *shard) {
+		for _, c := range s.cells {
+			c.SetLeases(longest, recovery)
+		}
 		for _, v := range views {
 			if d.shardOf(v.Bucket) == s {
 				s.install(v)

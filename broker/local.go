@@ -57,14 +57,15 @@ func (z *zone) ping(node string) subjects.Body {
 	return &subjects.Pong{Node: z.d.node, Now: time.Now().UnixMilli()}
 }
 
-// maxLease is the longest lease that a session gets: what the cluster is set to. What a daemon alone was told at this start
-// may be less.
+// maxLease is the longest lease that is promised: what the cluster is set to. What a daemon alone was told at this start may be
+// less. Before the cluster is known nothing is.
 func (d *Daemon) maxLease() time.Duration {
-	limit := d.state.Load().Settings.MaxLease
-	if !d.settings.Clustered() {
-		limit = min(limit, d.settings.MaxLease)
+	if state := d.state.Load(); state != nil && d.settings.Clustered() {
+		return state.Settings.MaxLease
+	} else if state != nil {
+		return min(state.Settings.MaxLease, d.settings.MaxLease)
 	}
-	return limit
+	return d.settings.MaxLease
 }
 
 // openSession makes a session, or takes an earlier one up again.

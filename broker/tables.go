@@ -114,12 +114,12 @@ func (d *Daemon) openBuckets(past past, state *shared.State) error {
 
 // bucketConfig is what a bucket of this node is made with.
 func (d *Daemon) bucketConfig(number uint32, self chain.Member, s *shard) replicated.Config {
-	settings := d.state.Load().Settings
+	state := d.state.Load()
 	return replicated.Config{
 		Table: d.tableConfig(number, uint32(d.buckets())),
 		Chain: chain.Config{
-			Bucket: number, Self: self, Acks: settings.Acks, Limits: chain.Limits{Change: maxChange},
-			Recovery: int64(settings.Recovery()),
+			Bucket: number, Self: self, Acks: state.Settings.Acks, Limits: chain.Limits{Change: maxChange},
+			Recovery: int64(state.Recovery()),
 		},
 		Volatile: d.journal == nil, Zones: s.zones,
 	}
@@ -196,7 +196,7 @@ func (d *Daemon) writeImage(number uint32) bool {
 func (d *Daemon) tableConfig(number, count uint32) bucket.Config {
 	return bucket.Config{
 		Bucket: number, Buckets: count, Hash: keyedHash,
-		Limits:    bucket.Limits{MaxLease: d.settings.MaxLease},
+		Limits:    bucket.Limits{MaxLease: d.maxLease()},
 		Journaled: d.journal != nil, SyncAlways: d.journal != nil && d.settings.Sync == conf.SyncAlways,
 	}
 }

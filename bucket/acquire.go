@@ -204,14 +204,21 @@ func (t *Table) beat(sid uint32) uint64 {
 // durable says whether a hold survives what the broker promises to survive: it is kept on disk, and either each change
 // is on the disk before it is answered, or the hold's lease is no longer than what a recovery waits for.
 func (t *Table) durable(kind subjects.Kind, ttl time.Duration, sid uint32) bool {
-	lease := t.lease(kind, ttl, sid)
+	return t.outlasts(t.lease(kind, ttl, sid))
+}
+
+func (t *Table) outlasts(lease time.Duration) bool {
 	return t.cfg.Journaled && (t.cfg.SyncAlways || lease > 0 && lease <= t.cfg.Limits.MaxLease)
 }
 
 // durableWant is durable before the session is entered.
 func (t *Table) durableWant(c *call, w *want) bool {
-	if w.kind == subjects.Connection {
-		return t.cfg.Journaled // leases of sessions are never longer than the longest
+	if w.kind == subjects.Connection { // an older session may have a longer lease than any gets by now
+		lease := max(c.in.Session.Lease, time.Millisecond)
+		if c.session != 0 {
+			lease = max(lease, t.sessions.at(c.session).lease)
+		}
+		return t.outlasts(lease)
 	}
 	return t.durable(w.kind, w.ttl, c.session)
 }

@@ -134,3 +134,32 @@ func TestWallClockFarOff(t *testing.T) {
 	release := subjects.Request{Op: subjects.OpRelease, Name: "n", Key: 7}
 	w.step(&Input{Kind: Request, Zone: "z", User: "u", Reply: "_INBOX.r", Req: &release})
 }
+
+// A hold is called durable if its lease is no longer than a recovery waits for. That may become shorter: then the next renewal
+// says so, and the session's lease that a later grant quotes.
+func TestDurableAsLongAsARecoveryWaits(t *testing.T) {
+	s := newSolo(t, Config{Journaled: true, Limits: Limits{MaxLease: time.Minute}}, 0)
+	durable := func(effects []Effect) bool {
+		t.Helper()
+		for _, e := range effects {
+			if g, ok := e.Body.(*subjects.Grant); ok {
+				return g.Durable
+			}
+		}
+		t.Fatalf("no grant: %+v", effects)
+		return false
+	}
+	static := subjects.Request{Op: subjects.OpAcquire, Name: "static", Kind: subjects.Static, TTL: 30 * time.Second, Has: subjects.HasTTL}
+	renew := subjects.Request{Op: subjects.OpRenew, Name: "static", Key: 7}
+	if !durable(s.ask("", static)) || !durable(s.ask("", renew)) || !durable(s.ask("s", subjects.Request{Op: subjects.OpAcquire, Name: "a"})) {
+		t.Fatal("a lease of 30 s, or 10 s, is not durable where a recovery waits for a minute")
+	}
+	s.SetMaxLease(5 * time.Second)
+	if durable(s.ask("", renew)) || durable(s.ask("s", subjects.Request{Op: subjects.OpAcquire, Name: "b"})) {
+		t.Fatal("a lease of 30 s, or 10 s, is durable where a recovery waits for 5 s")
+	}
+	s.SetMaxLease(10 * time.Minute)
+	if !durable(s.ask("", renew)) {
+		t.Fatal("a lease of 30 s is not durable where a recovery waits for 10 min")
+	}
+}

@@ -114,6 +114,15 @@ func (t *Table) Next() int64 {
 	return t.wheel.next()
 }
 
+// SetMaxLease sets Limits.MaxLease: from now on a hold with a longer lease is not called durable, also when it is renewed. It is
+// this node's own setting, not replicated: what a grant has said is in its change.
+func (t *Table) SetMaxLease(longest time.Duration) {
+	if longest <= 0 {
+		longest = defaultMaxLease
+	}
+	t.cfg.Limits.MaxLease = longest
+}
+
 // SetZone switches on what a zone wants. It is this node's own setting, not replicated.
 func (t *Table) SetZone(zone string, settings ZoneSettings) {
 	t.settings[zone] = settings

@@ -64,6 +64,8 @@ type Output struct {
 	Seal     []SealOrder
 	HandOver []HandOverOrder
 	Members  []MemberStep
+	// Outlived is to be proposed as shared.Outlived of this change; 0 if there is nothing to tell. It is given again like Views.
+	Outlived uint64
 	Next     int64 // when Step is due if nothing happens before: a report, another State, other evidence
 }
 

@@ -26,6 +26,7 @@ type Planner struct {
 	moves      map[uint32]*move   // hand-overs that were ordered
 	failed     map[uint32]failure // hand-overs that came to nothing
 	group      groupWork
+	leases     leases
 
 	scanned   *shared.State // trouble is of this state
 	scannedBy uint64        // and of these nodes whose lease has ended
@@ -120,6 +121,7 @@ func (p *Planner) Step(in Input) Output {
 	t.probe()
 	t.balance()
 	t.members()
+	t.outlive()
 	return t.finish()
 }
 

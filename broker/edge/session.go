@@ -41,18 +41,18 @@ type Leases struct {
 // promise more than that.
 func (s *Sessions) Verify(user, token string, longest time.Duration) (bucket.Session, error) {
 	key := sessionKey{user, token}
-	if session, ok := s.verified[key]; ok {
-		return session, nil
-	}
-	session, err := s.tokens.verify(user, token)
-	if err != nil {
-		return bucket.Session{}, err
+	session, ok := s.verified[key]
+	if !ok {
+		var err error
+		if session, err = s.tokens.verify(user, token); err != nil {
+			return bucket.Session{}, err
+		}
+		if len(s.verified) >= maxSessionCache {
+			clear(s.verified)
+		}
+		s.verified[key] = session
 	}
 	session.Lease = min(session.Lease, longest)
-	if len(s.verified) >= maxSessionCache {
-		clear(s.verified)
-	}
-	s.verified[key] = session
 	return session, nil
 }
 

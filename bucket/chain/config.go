@@ -42,7 +42,7 @@ type Config struct {
 	Limits Limits
 
 	// Recovery is how long after the beginning of a recovery nothing is granted: the nodes' lease and the longest lease of
-	// a session, in nanoseconds.
+	// a client, in nanoseconds. See SetRecovery.
 	Recovery int64
 }
 

@@ -29,7 +29,7 @@
 //  2. Call [Replica.Ready] and carry out its [Output] from the top to the bottom before the next call. What has to be in the
 //     journal is before what is sent: a member confirms nothing that it would not have after a restart.
 //  3. Install every view in the order in which the control plane committed them, and call Applied with the change ID after
-//     each. Grant has the change ID that the lease came with; the copy acts under it only once Applied has reached that.
+//     each; before it, SetRecovery if that has changed. Grant has the change ID that the lease came with; the copy acts under it only once Applied has reached that.
 //  4. Give an incarnation that never was to a copy whose journal may be incomplete. Store Output.State and give it back.
 //  5. A primary's table is ahead of what is confirmed; everybody else's is a beginning of it. After Output.Promoted the
 //     table has everything and proposes a change at once. After Demoted it may be ahead of the history; if it turns out to
@@ -149,7 +149,7 @@
 // # Recovery
 //
 // A view with the recovery flag was committed though too few of the old in-sync set were left. Output.Recovering tells the
-// primary that nothing may be granted; after Config.Recovery it asks for the same view without the flag, and it is the
+// primary that nothing may be granted; after that time (SetRecovery) it asks for the same view without the flag, and it is the
 // commit that ends it. A takeover inside it keeps the flag and starts the time anew. [testdata/recovery.txt]
 //
 // # Sources

@@ -101,6 +101,10 @@ func (r *Replica) Grant(l Lease) {
 	r.lease = l
 }
 
+// SetRecovery tells how long recoveries take that begin from now on, in nanoseconds. Before a view is installed it must be told
+// what is so as of the change that has the view, or a later one: leases that were promised before that view may be as long.
+func (r *Replica) SetRecovery(length int64) { r.cfg.Recovery = length }
+
 // Applied tells that everything of the control plane up to this change ID is applied here: every view that it contains has
 // been installed.
 func (r *Replica) Applied(change uint64) {

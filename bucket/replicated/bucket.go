@@ -3,6 +3,7 @@ package replicated
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/opencluster/oclocks/bucket"
 	"github.com/opencluster/oclocks/bucket/chain"
@@ -71,6 +72,7 @@ func New(cfg Config, start Start) (*Bucket, error) {
 		b.table = bucket.New(cfg.Table)
 	}
 	b.settle()
+	b.table.SetMaxLease(cfg.Table.Limits.MaxLease) // a table of a replay or of another bucket has another one
 	b.halves, b.level, b.count = slices.Clone(start.Halves), b.table.Buckets(), cfg.Table.Buckets
 	if len(b.halves) > 0 {
 		b.level = b.halves[0].Table.Buckets() / 2
@@ -105,6 +107,14 @@ func (b *Bucket) Err() error { return b.err }
 
 // SetZone tells the table what a zone has switched on.
 func (b *Bucket) SetZone(name string, settings bucket.ZoneSettings) { b.table.SetZone(name, settings) }
+
+// SetLeases tells the longest lease that is promised from now on, and how long a recovery takes, in nanoseconds: before the views
+// are installed of the same change (chain.Replica.SetRecovery).
+func (b *Bucket) SetLeases(longest time.Duration, recovery int64) {
+	b.cfg.Table.Limits.MaxLease = longest
+	b.table.SetMaxLease(longest)
+	b.chain.SetRecovery(recovery)
+}
 
 // Turned says where a request belongs that could not be taken.
 type Turned uint8

@@ -33,6 +33,7 @@ type Command struct {
 	Pin        *Pin        `json:"pin,omitempty"`
 	Unpin      *Unpin      `json:"unpin,omitempty"`
 	Double     *Double     `json:"double,omitempty"`
+	Outlived   *Outlived   `json:"outlived,omitempty"`
 }
 
 // Found makes the cluster: its name, the number of buckets, which have no views yet, and everything that the founding
@@ -136,6 +137,12 @@ type Unpin struct {
 // Double doubles the number of buckets, if it still is Buckets.
 type Double struct {
 	Buckets uint32 `json:"buckets"`
+}
+
+// Outlived tells that no lease is out any more that is longer than max_lease, which was made shorter by that change. Only the
+// leader may tell, State.Outlive after it has seen the change; it is refused if max_lease was changed again.
+type Outlived struct {
+	Change uint64 `json:"change"`
 }
 
 // BucketView is a bucket and a view of it. In JSON it is one list of numbers: bucket, epoch, in-sync, recovery (0 or 1),

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"strconv"
+	"time"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -48,7 +49,10 @@ func head(s *State) uint64 {
 		Removed  []uint64
 		Buckets  int
 		Settings map[string]string
-	}{s.Cluster, s.Locked, s.Term, s.Last, s.Removed, len(s.Views), s.Settings.all()})
+
+		Longest   time.Duration `json:",omitempty"`
+		Shortened uint64        `json:",omitempty"`
+	}{s.Cluster, s.Locked, s.Term, s.Last, s.Removed, len(s.Views), s.Settings.all(), s.Longest, s.Shortened})
 }
 
 func nodeEntry(n *Node) uint64      { return entry("node", strconv.FormatUint(n.Number, 10), n) }

@@ -41,6 +41,22 @@
 // set, but never from or to majority. The length of node leases (node_lease) never changes, and every node has to take part with it:
 // a new leader waits as long as that for the end of leases that it does not know of.
 //
+// # Leases that are longer than max_lease
+//
+// A recovery waits until every lease has ended that a client may count on ([State.Recovery]), so it must know the longest one.
+// max_lease is the limit of what is promised from its change on: a session's lease, as a keep-alive tells it, and the time limit
+// of what a grant calls durable, each time that one is given or renewed. When it is made longer, recoveries are longer from that
+// change on: a node promises the longer leases only after it has applied the change, and the view of a recovery of what was
+// promised by then comes later, so whoever carries it out has applied the change too. When it is made shorter, leases of before
+// are out, and the recovery of a lost history must wait for them: Longest keeps what it was, the longest since.
+//
+// That ends by a change too, [Outlived]. One node_lease after the change Shortened was committed nobody acts any more who has not
+// applied it, because a lease of a node counts only with the changes that were committed before it was granted. So no promise
+// that is longer than max_lease is made from then on, and those of before end at most Longest later, by clocks that differ by
+// less than 1/7. The leader waits for [State.Outlive], counted from when it has seen the change as leader, and then proposes
+// Outlived with that change; if max_lease was changed meanwhile, it is refused and the waiting begins anew. A new leader begins
+// anew as well: that makes recoveries longer, and nothing wrong.
+//
 // # Doubling
 //
 // [Double] adds to each bucket b a second half, bucket b + (number of buckets). What b had is split by a change in b's own
@@ -54,6 +70,6 @@
 // with a base point of epoch 0 (the hash has b's history in it). And until b's copy on a node has been split, or its copy of
 // the half has been filled by joining, that node must not answer a seal order for the half: an empty copy is none.
 //
-// Reading order: state.go, command.go, errors.go (results), settings.go; fsm.go; nodes.go, zones.go, views.go; digest.go,
+// Reading order: state.go, command.go, errors.go (results), settings.go, leases.go; fsm.go; nodes.go, zones.go, views.go; digest.go,
 // snapshot.go.
 package shared

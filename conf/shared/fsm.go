@@ -89,6 +89,8 @@ func (t *turn) run(c *Command) error {
 		return t.views(c.Views)
 	case c.Lead != nil:
 		return t.lead(c.Lead.Term)
+	case c.Outlived != nil:
+		return t.outlived(c.Outlived.Change)
 	case c.Unlock != nil:
 		t.next.Locked = false
 		return nil
@@ -143,7 +145,9 @@ func (t *turn) set(values map[string]string) error {
 		// A leader waits for the end of leases that others have granted, and knows no length but its own.
 		return fmt.Errorf("%w: node_lease is chosen when the cluster is founded, and stays", ErrValue)
 	}
+	before := t.next.Settings.MaxLease
 	t.next.Settings = s
+	t.lease(before)
 	return nil
 }
 

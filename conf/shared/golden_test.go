@@ -81,6 +81,9 @@ func scrub(text string) string { return nkey.ReplaceAllString(text, "U…") }
 func (w *world) show(out *strings.Builder) {
 	s := w.fsm.State()
 	fmt.Fprintf(out, "change %d cluster %q locked %t term %d last %d removed %v\n", s.Change, s.Cluster, s.Locked, s.Term, s.Last, s.Removed)
+	if s.Longest != 0 {
+		fmt.Fprintf(out, "longest lease %s since change %d, recovery %s, outlived after %s\n", s.Longest, s.Shortened, s.Recovery(), s.Outlive())
+	}
 	for _, n := range s.Nodes {
 		text, err := json.Marshal(n)
 		if err != nil {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/opencluster/oclocks/bucket/chain"
 	"github.com/opencluster/oclocks/conf"
-	"github.com/opencluster/oclocks/internal/mutant"
 )
 
 // Settings are those that all nodes share.
@@ -33,15 +32,6 @@ func DefaultSettings() Settings {
 		NodeLease: 800 * time.Millisecond, GiveUp: 10 * time.Second, MaxLease: time.Minute, SessionLease: 10 * time.Second,
 		Acks: chain.First, Sync: conf.SyncBackground, MinQuorum: 1, Voters: 5, Balance: true,
 	}
-}
-
-// Recovery is how long nothing is granted in a bucket whose history may be incomplete: until every node's lease and every
-// client's lease from before has ended.
-func (s *Settings) Recovery() time.Duration {
-	if mutant.On(mutant.RecoveryForgetsClients) {
-		return s.NodeLease
-	}
-	return s.NodeLease + s.MaxLease
 }
 
 // setting is one value that can be set as text.

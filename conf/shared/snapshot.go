@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/opencluster/oclocks/bucket/chain"
 	"github.com/opencluster/oclocks/conf"
@@ -26,6 +27,9 @@ type snapshot struct {
 	Pins     map[uint32]uint64        `json:"pins"`
 	Last     uint64                   `json:"last"`
 	Removed  []uint64                 `json:"removed"`
+
+	Longest   time.Duration `json:"longest,omitempty"`
+	Shortened uint64        `json:"shortened,omitempty"`
 }
 
 // Snapshot is the whole state, for Restore on another node. The zones' keys are in it, so it is a secret.
@@ -34,6 +38,7 @@ func (f *FSM) Snapshot() []byte {
 	snap := snapshot{
 		Format: format, Cluster: s.Cluster, Locked: s.Locked, Term: s.Term, Settings: s.Settings.all(), Nodes: s.Nodes, Zones: s.Zones,
 		Keys: s.Keys, Buckets: len(s.Views), Pins: s.Pins, Last: s.Last, Removed: s.Removed,
+		Longest: s.Longest, Shortened: s.Shortened,
 	}
 	for b, v := range s.Views {
 		if v.Epoch > 0 {
@@ -76,7 +81,10 @@ func (p *snapshot) state() (*State, error) {
 	}
 	s := &State{
 		Cluster: p.Cluster, Locked: p.Locked, Term: p.Term, Settings: settings, Nodes: p.Nodes, Zones: p.Zones, Keys: p.Keys, Pins: p.Pins,
-		Last: p.Last, Removed: p.Removed,
+		Last: p.Last, Removed: p.Removed, Longest: p.Longest, Shortened: p.Shortened,
+	}
+	if p.Longest < 0 || p.Longest > conf.LeaseLimit || (p.Longest != 0) != (p.Shortened != 0) || p.Longest != 0 && p.Longest <= settings.MaxLease {
+		return nil, fmt.Errorf("longest lease %s since change %d", p.Longest, p.Shortened)
 	}
 	if p.Buckets > 0 {
 		s.Views = make([]chain.View, p.Buckets)

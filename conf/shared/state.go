@@ -3,6 +3,7 @@ package shared
 import (
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/opencluster/oclocks/bucket/chain"
 	"github.com/opencluster/oclocks/conf"
@@ -39,6 +40,11 @@ type State struct {
 	Keys     map[string]conf.ZoneKeys // by the zone's name; the seeds in it are secrets
 	Views    []chain.View             // by bucket; Epoch 0: there is none yet
 	Pins     map[uint32]uint64        // buckets that were moved by hand, and the number of the node that is to be primary
+
+	// Longest is the longest lease that a client may have, if max_lease was longer than it is, since the change Shortened; 0: it
+	// was not.
+	Longest   time.Duration
+	Shortened uint64
 
 	Last    uint64   // the highest number that a node was given
 	Removed []uint64 // raft IDs of nodes that were removed, in that order: they never come back

@@ -52,10 +52,11 @@ func (p *process) openBuckets() error {
 }
 
 func (p *process) bucketConfig(number uint32, self chain.Member) replicated.Config {
-	settings := p.state.Settings
+	table := p.w.tableConfig(number, p.count)
+	table.Limits.MaxLease = p.state.Settings.MaxLease
 	return replicated.Config{
-		Table: p.w.tableConfig(number, p.count),
-		Chain: chain.Config{Bucket: number, Self: self, Acks: settings.Acks, Recovery: int64(settings.Recovery())},
+		Table: table,
+		Chain: chain.Config{Bucket: number, Self: self, Acks: p.state.Settings.Acks, Recovery: int64(p.state.Recovery())},
 		Zones: map[string]bucket.ZoneSettings{},
 	}
 }
@@ -69,6 +70,7 @@ type shard struct {
 	cells   []*cell
 	tasks   []func()
 	absent  map[uint32]chain.View
+	coming  []shared.BucketView // installed with the state that is applied next
 	lease   chain.Lease
 	change  uint64
 	now     bucket.Now

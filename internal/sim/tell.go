@@ -26,13 +26,10 @@ func (p *process) tellCell(number uint32, do func(s *shard, c *cell)) {
 // What follows is broker/copies.go and adopt.go.
 
 func (p *process) install(views []shared.BucketView) {
-	p.tellShards(func(s *shard) {
-		for _, v := range views {
-			if p.shardOf(v.Bucket) == s {
-				s.install(v)
-			}
-		}
-	})
+	for _, v := range views {
+		s := p.shardOf(v.Bucket)
+		s.coming = append(s.coming, v)
+	}
 }
 
 func (p *process) tellApplied(change uint64, state *shared.State) {
@@ -40,16 +37,11 @@ func (p *process) tellApplied(change uint64, state *shared.State) {
 	p.state = state
 	grown := p.count < uint32(len(state.Views))
 	p.count = uint32(len(state.Views))
-	p.tellShards(func(s *shard) {
-		s.change = change
-		for _, c := range s.cells {
-			if grown {
-				s.touch(c)
-			}
-			c.Chain().Applied(change)
-			c.due = min(c.due, s.dueOf(c))
-		}
-	})
+	for _, s := range p.shards {
+		views := s.coming
+		s.coming = nil
+		s.put(func() { s.applied(change, state, views, grown) })
+	}
 	for i := range old.Nodes { // dropRemoved
 		if number := old.Nodes[i].Number; removed(state, number) {
 			p.tellAway(number, true)
@@ -57,6 +49,23 @@ func (p *process) tellApplied(change uint64, state *shared.State) {
 	}
 	if !slices.EqualFunc(old.Nodes, state.Nodes, sameNode) || old.Settings.Copies != state.Settings.Copies {
 		p.scores(state)
+	}
+}
+
+func (s *shard) applied(change uint64, state *shared.State, views []shared.BucketView, grown bool) {
+	for _, c := range s.cells {
+		c.SetLeases(state.Settings.MaxLease, int64(state.Recovery()))
+	}
+	for _, v := range views {
+		s.install(v)
+	}
+	s.change = change
+	for _, c := range s.cells {
+		if grown {
+			s.touch(c)
+		}
+		c.Chain().Applied(change)
+		c.due = min(c.due, s.dueOf(c))
 	}
 }
 

@@ -90,6 +90,7 @@ const (
 	Foundation             // of the cluster
 	Admission              // one registration
 	Group                  // one change of the group
+	Outlived               // that longer leases than max_lease are over
 )
 
 // Output is what is to be done, in this order.
@@ -171,6 +172,7 @@ type Reign struct {
 	batch     []flow.Ask // on its way
 	held      int64      // no command before this time
 	stepping  bool       // a change of the group is on its way
+	outliving bool       // the command that tells of the leases that are over is on its way
 
 	queue    []Register
 	admits   *Register         // its command is on its way
@@ -266,6 +268,9 @@ func (r *Reign) done(f *Facts, in Done, out *Output) bool {
 	case Group:
 		r.stepping = false
 		return in.OK
+	case Outlived:
+		r.outliving = false
+		return false
 	}
 	return true
 }

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/opencluster/oclocks/arbiter/core"
 	"github.com/opencluster/oclocks/arbiter/plan"
 	"github.com/opencluster/oclocks/conf/shared"
 )
@@ -25,6 +26,11 @@ func (r *Reign) round(f *Facts, out *Output) {
 	out.Orders = append(out.Orders, orders(&want)...)
 	if len(want.Members) > 0 && !r.stepping && !premature(f, want.Members[0]) {
 		r.stepping, out.Group = true, &want.Members[0]
+	}
+	if want.Outlived != 0 && !r.outliving {
+		r.outliving = true
+		command := shared.Command{Outlived: &shared.Outlived{Change: want.Outlived}}.Encode()
+		out.Proposals = append(out.Proposals, Proposal{What: Outlived, Command: command, Only: core.Condition{Term: r.cfg.Term}})
 	}
 	r.due = due(&in, &want)
 }
