@@ -154,6 +154,11 @@ func TestSecretTakesTheSessionOver(t *testing.T) {
 	if len(record.Holders) != 1 || record.Holders[0].Session != session.ID {
 		t.Errorf("the session has lost its lock: %+v", record.Holders)
 	}
+	other := lockOf(t, second.Mutex("y"))
+	if other.Key() == claim.Key() || other.Name() != "y" {
+		t.Errorf("granted %s token %d, as the process before was", other.Name(), other.Token())
+	}
+	must(t, other.Release(within(t)))
 }
 
 func TestWrongSecretIsTold(t *testing.T) {

@@ -126,7 +126,7 @@ func (m *Machine) giveUpAcquire(now int64, c *Call) {
 }
 
 // cancelSettled ends the acquire that was cancelled. A cancel that is refused (which no role that may acquire should see)
-// leaves the acquire open: its grant is released when it comes.
+// leaves the acquire open: it is repeated in place of the cancel, and its grant is released when it comes.
 func (m *Machine) cancelSettled(now int64, c *Call, r Result) {
 	acquire := c.target
 	m.finish(c, r)
@@ -138,6 +138,11 @@ func (m *Machine) cancelSettled(now int64, c *Call, r Result) {
 	case acquire.Result.Grant != nil:
 		m.tidy(now, acquire, acquire.Result.Grant)
 		m.finish(acquire, Result{})
+	case m.closing:
+		m.finish(acquire, Result{})
+	default:
+		acquire.due = now + m.patience(acquire)
+		m.callsDue = min(m.callsDue, acquire.due)
 	}
 }
 

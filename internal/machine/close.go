@@ -69,6 +69,8 @@ func (m *Machine) abort(now int64, c *Call) {
 		if c.role == toOpen && m.session.token == "" || c.Req.Op == subjects.OpRenew {
 			m.finish(c, Result{})
 		}
+	case c.given && c.Req.Op == subjects.OpAcquire && c.cancel == nil:
+		m.finish(c, Result{}) // its cancel was refused
 	case c.Req.Op == subjects.OpRelease, c.given:
 	case c.Req.Op == subjects.OpAcquire && (c.Raw || c.Req.Kind == subjects.Static):
 		c.Result = Result{Err: ErrClosing}

@@ -19,7 +19,7 @@ type Config struct {
 	Secret    string        // come back as an earlier session; "" for a new one
 	Name      string        // holder text of the session, for people
 	Location  string
-	FirstBeat uint64 // number of the first keep-alive: above that of every earlier process that had the same session
+	FirstBeat uint64 // number of the first keep-alive: above that of every earlier process that had the same session; 16 for each millisecond
 	Seed      uint64 // of the jitter of repeated requests
 	MaxCalls  int    // unfinished requests at most; beyond, Submit refuses
 	Conn      Conn   // the connection at the start

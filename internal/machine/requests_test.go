@@ -140,6 +140,83 @@ func TestRefusedCancelReleasesTheGrant(t *testing.T) {
 	}
 }
 
+// An acquire whose cancel is refused is not forgotten: its answer may have been lost. (Simulator, seed 32 of 22 November.)
+func TestRefusedCancelGoesOnAsking(t *testing.T) {
+	given := func() *script {
+		s := newScript(t)
+		s.acquire("a", nil)
+		s.opened(1)
+		s.next(subjects.OpAcquire)
+		s.do(func(now int64) { s.m.GiveUp(now, s.m.session.flight.head) })
+		s.answer(s.next(subjects.OpCancel), refusal(403, subjects.ReasonDenied, ""))
+		return s
+	}
+	s := given()
+	s.pass(3 * time.Second)
+	acquire := s.next(subjects.OpAcquire)
+	s.sent = nil
+	s.grant(acquire, 10, nil)
+	s.next(subjects.OpRelease)
+
+	s = given()
+	s.do(s.m.Close)
+	s.answer(s.next(subjects.OpSessionClose), &subjects.SessionClosed{})
+	if !s.m.Idle() {
+		t.Error("not idle at the end")
+	}
+
+	s = newScript(t)
+	s.acquire("a", nil)
+	s.opened(1)
+	s.next(subjects.OpAcquire)
+	s.do(func(now int64) { s.m.GiveUp(now, s.m.session.flight.head) })
+	cancel := s.next(subjects.OpCancel)
+	s.do(s.m.Close)
+	s.answer(cancel, refusal(403, subjects.ReasonDenied, ""))
+	s.answer(s.next(subjects.OpSessionClose), &subjects.SessionClosed{})
+	if !s.m.Idle() {
+		t.Error("not idle after a cancel that was refused while closing")
+	}
+}
+
+// Who comes back as the session of an earlier process numbers its requests above that one's: with the same numbers it would be
+// answered what that one was. (Simulator, seed 32 of 22 November.)
+func TestNumbersAreAboveThoseOfEarlierProcesses(t *testing.T) {
+	number := func(secret string, firstBeat, incarnation uint64) uint64 {
+		s := newScript(t)
+		s.m = New(Config{User: "u", Buckets: 4, Timeout: time.Second, Secret: secret, FirstBeat: firstBeat, MaxCalls: 50})
+		s.acquire("a", nil)
+		s.opened(incarnation)
+		if secret != "" {
+			s.next(subjects.OpKeep)
+		}
+		first := s.next(subjects.OpAcquire).req
+		if first.Done != first.Number {
+			t.Errorf("done is %d before %d, of which nobody awaits an answer", first.Done, first.Number)
+		}
+		s.pass(time.Millisecond)
+		s.do(func(now int64) {
+			s.m.Disconnected(now)
+			s.m.Connected(now, Conn{})
+		})
+		s.opened(incarnation + 1)
+		s.next(subjects.OpKeep)
+		if again := s.next(subjects.OpAcquire).req; again.Number != first.Number {
+			t.Errorf("number %d is %d over another connection", first.Number, again.Number)
+		}
+		return first.Number
+	}
+	const ms = uint64(1780272000000) // when the session was opened, Unix milliseconds
+	first := number("", 16_000, ms)
+	if first != 1 {
+		t.Errorf("a new session begins with number %d", first)
+	}
+	second, again, slow := number("s", 32_000, ms+1), number("s", 32_000, ms+2), number("s", 48_000, ms+2)
+	if second < 1<<50 || again <= second || slow <= again || slow >= 1<<53 {
+		t.Errorf("numbers %d, %d, %d", second, again, slow)
+	}
+}
+
 // 421: "the client asks again", where the map of the refusal says.
 func TestMovedIsAskedThere(t *testing.T) {
 	s := newScript(t)

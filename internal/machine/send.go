@@ -58,7 +58,7 @@ func (m *Machine) register(c *Call) {
 // send sends the call, or parks it until it can be sent.
 func (m *Machine) send(now int64, c *Call) {
 	c.state, c.due = parked, Never
-	if c.given && c.Req.Op == subjects.OpAcquire {
+	if c.given && c.cancel != nil {
 		c.state = flying // only its cancel is repeated
 		return
 	}

@@ -125,6 +125,9 @@ func (m *Machine) opened(now int64, info subjects.Opened) {
 	s := &m.session
 	s.phase, s.info, s.token, s.secret = open, info, info.Session, info.Secret
 	s.incarnation, s.lease = info.Incarnation, int64(info.Lease)
+	if s.number == 0 && m.cfg.Secret != "" {
+		s.number = m.above(info.Incarnation)
+	}
 	m.act(Action{Kind: Opened, Subject: info.Events})
 	if m.needed() {
 		// First of all the nodes are to learn of the new incarnation, and holds may have waited long for a keep-alive. What
@@ -138,6 +141,13 @@ func (m *Machine) opened(now int64, info subjects.Opened) {
 			m.send(now, c)
 		}
 	}
+}
+
+// above is a number above those of the requests that earlier processes have sent in the session that this one comes back to: what
+// one of those did would be answered again instead of being done. The incarnation rises with the brokers' clocks, FirstBeat with
+// those of the clients, and the sum with either. It leaves room for a million requests in a second, and stays below 2^53.
+func (m *Machine) above(incarnation uint64) uint64 {
+	return (incarnation + m.cfg.FirstBeat>>4) << 10 & (1<<53 - 1)
 }
 
 // sessionRefused takes a 410 session. If the session has come back since the call was sent, that tells nothing.

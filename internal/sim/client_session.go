@@ -46,7 +46,8 @@ type member struct {
 	wishes  int    // that are not over
 	serial  int    // of requests
 	claims  []*claim
-	lists   int
+	waits   []*acquire // that are not answered
+	back    bool       // it has come back with the secret of an earlier process, whose holds it does not know
 }
 
 // claim is what client.Claim is: a hold that was given to whoever asked for it.
@@ -56,6 +57,12 @@ type claim struct {
 	granted bool
 	over    bool
 	end     int64 // of the trust, by the client's clock, as it was told to the history; 0: it was not
+}
+
+// acquire is one that is under way.
+type acquire struct {
+	call *mind.Call
+	of   *errand
 }
 
 // errand is a request of the client's owner.
@@ -81,7 +88,7 @@ func newMember(w *world, of *person) *member {
 	}
 	of.beats += 1 << 32 // firstBeat counts by wall time
 	if of.secret != "" && w.draw(2) == 0 {
-		cfg.Secret = of.secret
+		cfg.Secret, c.back = of.secret, true
 		w.count("comes back with a secret")
 	}
 	if w.draw(2) == 0 {

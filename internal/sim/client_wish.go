@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"slices"
 	"strconv"
 	"time"
 
@@ -20,6 +21,9 @@ func (c *member) think() {
 		switch {
 		case !w.healed && c.wishes < 4:
 			c.begin()
+		case w.healed && c.back && len(c.waits) > 0:
+			// It may wait for what its own session has. Nobody else may wait in vain.
+			c.giveUp(c.waits[0])
 		case w.healed && c.wishes == 0 && !c.m.Idle():
 			w.count("client closed")
 			for len(c.claims) > 0 {
@@ -91,7 +95,9 @@ func (c *member) lock() {
 		e.Grace = req.Grace
 	}
 	c.wishes++
-	owner := c.asked(e, func(r *mind.Result) {
+	mine := &acquire{call: call}
+	mine.of = c.asked(e, func(r *mind.Result) {
+		c.forget(mine)
 		if r.Grant == nil {
 			c.wishes--
 			return
@@ -102,10 +108,17 @@ func (c *member) lock() {
 		c.claims = append(c.claims, cl)
 		c.keepFor(cl, w.now+w.between(0, 3*second))
 	})
-	call.Owner = owner
+	call.Owner = mine.of
+	c.waits = append(c.waits, mine)
 	c.submit(call)
 	if w.draw(5) == 0 {
-		w.after(w.between(0, 3*second), func() { c.awake(func() { c.giveUp(call, owner) }) })
+		w.after(w.between(0, 3*second), func() { c.awake(func() { c.giveUp(mine) }) })
+	}
+}
+
+func (c *member) forget(a *acquire) {
+	if i := slices.Index(c.waits, a); i >= 0 {
+		c.waits = slices.Delete(c.waits, i, i+1)
 	}
 }
 
@@ -117,12 +130,13 @@ func kindOf(req *subjects.Request) string {
 }
 
 // giveUp is the end of the context of a Lock.
-func (c *member) giveUp(call *mind.Call, of *errand) {
+func (c *member) giveUp(a *acquire) {
 	c.do(func(now int64) {
-		if c.m.GiveUp(now, call) {
+		if c.m.GiveUp(now, a.call) {
 			c.w.count("cancel")
-			c.w.tell("%s gives up %s", c.name, of.id)
-			c.note(&check.Event{Kind: check.GiveUp, Request: of.id})
+			c.w.tell("%s gives up %s", c.name, a.of.id)
+			c.note(&check.Event{Kind: check.GiveUp, Request: a.of.id})
+			c.forget(a)
 			c.wishes--
 		}
 	})

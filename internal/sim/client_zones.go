@@ -2,10 +2,12 @@ package sim
 
 import (
 	"fmt"
+	"strings"
 	"sync"
 
 	"github.com/opencluster/oclocks/bucket"
 	"github.com/opencluster/oclocks/conf"
+	"github.com/opencluster/oclocks/subjects"
 )
 
 // zoneNames are the zones that there may be.
@@ -68,4 +70,27 @@ func (w *world) zonesFounded() ([]conf.Zone, map[string]conf.ZoneKeys) {
 // tellZone is an event of a lock: nobody has switched them on.
 func (w *world) tellZone(from *machine, e *bucket.Effect) {
 	w.fail("%v tells zone %s of %v, and it did not want that", from, e.Zone, e.Body)
+}
+
+// describeLocks draws what the primaries have.
+func (w *world) describeLocks() string {
+	var text strings.Builder
+	state := w.committed()
+	if state == nil {
+		return ""
+	}
+	for b := range state.Buckets() {
+		m := w.byNumber(viewOf(state, b).Primary().Node)
+		if m == nil || !m.p.serving || m.p.shardOf(b).cell(b) == nil {
+			continue
+		}
+		table := m.p.shardOf(b).cell(b).Table()
+		for _, zone := range w.zones {
+			recs, _, _ := table.List(zone, &subjects.Request{Op: subjects.OpList, Limit: 1000}, bucket.Now{Boot: m.clock()})
+			for i := range recs {
+				fmt.Fprintf(&text, "bucket %d, %s: %s\n", b, zone, recs[i].AppendJSON(nil))
+			}
+		}
+	}
+	return text.String()
 }

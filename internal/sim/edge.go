@@ -231,10 +231,12 @@ func (p *process) collectRound(t *task, in *bucket.Input, c *edge.Collect, until
 	}
 	for _, node := range slices.Sorted(maps.Keys(asked)) {
 		wanted := asked[node]
+		answered := false
 		p.askNode(node, *in, t.req, wanted, func(part *edge.Part) {
-			if over {
+			if over || answered {
 				return
 			}
+			answered = true
 			if part != nil {
 				refusal = cmp.Or(refusal, c.Take(part, wanted))
 			}

@@ -227,6 +227,7 @@ func (w *world) describe() string {
 			fmt.Fprintf(&text, "view of bucket %d: %v\n", b, v)
 		}
 	}
+	text.WriteString(w.describeLocks())
 	for _, c := range w.members {
 		fmt.Fprintf(&text, "%s: %d wishes, %s\n", c.name, c.wishes, c.m.Describe(c.clock()))
 	}
