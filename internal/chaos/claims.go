@@ -1,0 +1,233 @@
+package chaos
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/opencluster/oclocks/client"
+	"github.com/opencluster/oclocks/internal/boottime"
+	"github.com/opencluster/oclocks/internal/check"
+	"github.com/opencluster/oclocks/subjects"
+)
+
+// What the clients of the library do: they take locks, believe in them and give them back.
+
+// slots of every semaphore.
+const slots = 5
+
+// longestWait is what the library's Lock asks for: it leaves the queue itself when its context ends.
+const longestWait = 24 * time.Hour
+
+// look is how often a holder asks whether it still holds.
+const look = 5 * time.Millisecond
+
+// taking is one way to ask for a lock.
+type taking struct {
+	event check.Event // its Ask
+	limit time.Duration
+	take  func(context.Context) (*client.Claim, error)
+}
+
+func (a *actor) mutexes(ctx context.Context) error {
+	return a.claims(ctx, func(c *client.Client, opts []client.LockOption, event check.Event) taking {
+		event.Name = a.lock("mutex")
+		m := c.Mutex(event.Name, opts...)
+		if a.chance(0.3) {
+			return taking{event, 0, m.TryLock}
+		}
+		return taking{event, longestWait, m.Lock}
+	})
+}
+
+func (a *actor) rwmutexes(ctx context.Context) error {
+	return a.claims(ctx, func(c *client.Client, opts []client.LockOption, event check.Event) taking {
+		event.Name = a.lock("rw")
+		rw := c.RWMutex(event.Name, opts...)
+		write, try := a.chance(0.3), a.chance(0.2)
+		if !write {
+			event.Mode = subjects.Shared
+		}
+		switch {
+		case write && try:
+			return taking{event, 0, rw.TryLock}
+		case write:
+			return taking{event, longestWait, rw.Lock}
+		case try:
+			return taking{event, 0, rw.TryRLock}
+		}
+		return taking{event, longestWait, rw.RLock}
+	})
+}
+
+func (a *actor) semaphores(ctx context.Context) error {
+	return a.claims(ctx, func(c *client.Client, opts []client.LockOption, event check.Event) taking {
+		event.Name, event.Mode, event.Slots, event.Take = a.lock("semaphore"), subjects.Semaphore, slots, uint32(1+a.rng.IntN(3)) //nolint:gosec // small
+		s := c.Semaphore(event.Name, slots, opts...)
+		if a.chance(0.3) {
+			return taking{event, 0, func(ctx context.Context) (*client.Claim, error) { return s.TryAcquire(ctx, int(event.Take)) }}
+		}
+		return taking{event, longestWait, func(ctx context.Context) (*client.Claim, error) { return s.Acquire(ctx, int(event.Take)) }}
+	})
+}
+
+// claims takes locks, one after the other, until ctx ends. A connection is used for a while, and then another one.
+func (a *actor) claims(ctx context.Context, choose func(*client.Client, []client.LockOption, check.Event) taking) error {
+	for ctx.Err() == nil {
+		var opts []client.Option
+		if a.chance(0.5) {
+			opts = append(opts, client.WithLease(a.between(time.Second, 6*time.Second)))
+		}
+		c, err := a.connect(ctx, opts...)
+		if err != nil {
+			return err
+		}
+		for left := 50 + a.rng.IntN(400); left > 0 && ctx.Err() == nil; left-- {
+			a.once(ctx, c, choose)
+			a.pause(ctx, 15*time.Millisecond)
+		}
+		a.close(c)
+	}
+	return nil
+}
+
+// close closes a connection. Everything was released before, or is not believed in.
+func (a *actor) close(c *client.Client) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	c.Close(ctx) //nolint:errcheck // what is left ends with its lease
+}
+
+// once takes a lock, and what follows from it.
+func (a *actor) once(ctx context.Context, c *client.Client, choose func(*client.Client, []client.LockOption, check.Event) taking) {
+	event := check.Event{Kind: check.Ask, Op: subjects.OpAcquire, Request: a.request(), Hold: subjects.Connection, Grace: -1}
+	var opts []client.LockOption
+	if a.chance(0.25) {
+		event.Hold, event.TTL = subjects.Static, a.between(2*time.Second, 8*time.Second)
+		opts = append(opts, client.WithStatic(), client.WithTTL(event.TTL))
+	} else if a.chance(0.2) {
+		event.TTL = a.between(2*time.Second, 8*time.Second)
+		opts = append(opts, client.WithTTL(event.TTL))
+	}
+	t := choose(c, opts, event)
+	t.event.Wait = t.limit
+	patience := a.between(3*time.Second, 25*time.Second)
+	if a.chance(0.1) {
+		patience = a.between(10*time.Millisecond, 300*time.Millisecond) // gives up soon
+	}
+	bounded, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	a.tell(t.event)
+	claim, err := t.take(bounded)
+	if err != nil {
+		a.refused(t.event.Request, err)
+		return
+	}
+	g := claim.Grant()
+	a.tell(check.Event{Kind: check.Answer, Request: t.event.Request, Code: 200, Token: g.Token, Ticket: g.Ticket, Key: g.Key,
+		TTL: g.TTL, Lease: g.Lease, Weak: !g.Durable})
+	a.hold(ctx, claim)
+}
+
+// refused tells of an answer that is an error, or that there was none.
+func (a *actor) refused(request string, err error) {
+	var r *subjects.Refusal
+	if errors.As(err, &r) && r.Code != 503 && !errors.Is(err, client.ErrLost) && !errors.Is(err, client.ErrUnavailable) {
+		a.tell(check.Event{Kind: check.Answer, Request: request, Code: r.Code, Why: r.Why})
+		return
+	}
+	a.tell(check.Event{Kind: check.GiveUp, Request: request})
+}
+
+// hold believes in a claim for a while, and releases it.
+func (a *actor) hold(ctx context.Context, claim *client.Claim) {
+	long := a.between(0, 30*time.Millisecond)
+	if a.chance(0.03) {
+		long = a.between(500*time.Millisecond, 8*time.Second)
+	}
+	renewAt := int64(check.Never)
+	if a.chance(0.2) {
+		renewAt = boottime.Now() + int64(long/2)
+	}
+	until := int64(0)
+	tick := time.NewTicker(look)
+	defer tick.Stop()
+	for end := boottime.Now() + int64(long); ; {
+		if until = a.believe(claim, until); until == 0 {
+			a.lost(claim)
+			break
+		}
+		if boottime.Now() >= renewAt {
+			renewAt = check.Never
+			a.renew(ctx, claim)
+		}
+		if boottime.Now() >= end || ctx.Err() != nil {
+			break
+		}
+		select {
+		case <-tick.C:
+		case <-claim.Done():
+		case <-ctx.Done():
+		}
+	}
+	a.release(claim, until > 0)
+}
+
+// believe tells until when the client believes, if that is later than what it told last. It gives that time; 0: no more.
+func (a *actor) believe(claim *client.Claim, told int64) int64 {
+	before := boottime.Now()
+	left := claim.Deadline()
+	if s := claim.State(); s == client.Lost || s == client.Released || left == 0 {
+		return 0
+	}
+	until := before + int64(left)
+	if left < 0 {
+		until = check.Never
+	}
+	if until <= told+int64(time.Millisecond) {
+		return max(told, 1)
+	}
+	a.tell(check.Event{Kind: check.Believe, Name: claim.Name(), Token: claim.Token(), Until: until})
+	return until
+}
+
+// lost tells that the client believes no more, and if only the broker can have said why, that too.
+func (a *actor) lost(claim *client.Claim) {
+	e := check.Event{Kind: check.Disbelieve, Name: claim.Name(), Token: claim.Token()}
+	var r *subjects.Refusal
+	if errors.As(claim.Err(), &r) {
+		switch r.Why {
+		case subjects.WhyForced, subjects.WhySuperseded, subjects.WhyClosed:
+			e.Kind, e.Why = check.Lost, r.Why
+		}
+	}
+	a.tell(e)
+}
+
+func (a *actor) renew(ctx context.Context, claim *client.Claim) {
+	request := a.request()
+	bounded, cancel := context.WithTimeout(ctx, 3*time.Second)
+	defer cancel()
+	a.tell(check.Event{Kind: check.Ask, Op: subjects.OpRenew, Request: request, Name: claim.Name(), Token: claim.Token()})
+	if err := claim.Renew(bounded); err != nil {
+		a.refused(request, err)
+		return
+	}
+	g := claim.Grant()
+	a.tell(check.Event{Kind: check.Answer, Request: request, Code: 200, Token: g.Token, Ticket: g.Ticket, Key: g.Key,
+		TTL: g.TTL, Lease: g.Lease, Weak: !g.Durable})
+}
+
+// release gives a claim back, also one that was lost: that confirms that its holder has stopped, but what the library says of it is
+// no answer of the broker.
+func (a *actor) release(claim *client.Claim, believed bool) {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	request := a.request()
+	a.tell(check.Event{Kind: check.Ask, Op: subjects.OpRelease, Request: request, Name: claim.Name(), Token: claim.Token()})
+	if err := claim.Release(ctx); err != nil || !believed {
+		a.tell(check.Event{Kind: check.GiveUp, Request: request})
+		return
+	}
+	a.tell(check.Event{Kind: check.Answer, Request: request, Code: 200, Token: claim.Token()})
+}

@@ -1,0 +1,2 @@
+// Package chaos does its worst to real daemons.
+package chaos

@@ -1,0 +1,105 @@
+package chaos
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Entry is one line of the ledger: what was run, and what came of it.
+type Entry struct {
+	Time       time.Time      `json:"time"`
+	What       string         `json:"what"` // chaos or jepsen
+	Commit     string         `json:"commit,omitempty"`
+	Seed       uint64         `json:"seed"`
+	Seconds    float64        `json:"seconds"`
+	Nodes      int            `json:"nodes"`
+	Clients    int            `json:"clients"`
+	Operations int            `json:"operations"` // requests of clients: locks, releases, renewals, cancels, forces, questions
+	Events     int            `json:"events"`
+	Grants     int            `json:"grants"`
+	Beliefs    int            `json:"beliefs"`
+	Ordered    int            `json:"ordered"`   // requests for which an order was sought
+	Undecided  int            `json:"undecided"` // searches that were given up
+	Doubts     int            `json:"doubts"`
+	Rounds     int            `json:"rounds,omitempty"`
+	Faults     map[Kind]int   `json:"faults"` // that really happened
+	Violations int            `json:"violations"`
+	Jepsen     *JepsenFigures `json:"jepsen,omitempty"`
+}
+
+// entry is the run's line.
+func (r *run) entry() *Entry {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	stats := r.history.checker.Stats()
+	return &Entry{
+		Time: time.Now().UTC().Truncate(time.Second), What: "chaos", Commit: commit(), Seed: r.schedule.Seed, Seconds: r.since(),
+		Nodes: r.schedule.Nodes, Clients: r.schedule.Clients * actors, Operations: r.history.operations, Events: stats.Events,
+		Grants: stats.Grants, Beliefs: stats.Beliefs, Ordered: stats.Ordered, Undecided: stats.Undecided, Doubts: stats.Doubts,
+		Rounds: len(r.schedule.Rounds), Faults: r.faults, Violations: len(r.history.checker.Violations()) + len(r.problems),
+	}
+}
+
+// String is some lines for people.
+func (e *Entry) String() string {
+	var list []string
+	sum := 0
+	for kind, n := range e.Faults {
+		list = append(list, fmt.Sprintf("%s %d", kind, n))
+		sum += n
+	}
+	slices.Sort(list)
+	return fmt.Sprintf("chaos: %.0f s, %d nodes, %d clients, %d operations, %d grants, %d beliefs, %d recoveries, %d faults of %d kinds (%s): %d violations",
+		e.Seconds, e.Nodes, e.Clients, e.Operations, e.Grants, e.Beliefs, e.Doubts, sum, len(e.Faults), strings.Join(list, ", "), e.Violations)
+}
+
+// JepsenEntry runs Jepsen's lock test and gives its line.
+func JepsenEntry(ctx context.Context, cfg JepsenConfig) (*Entry, error) {
+	f, err := Jepsen(ctx, cfg)
+	if f == nil {
+		return nil, err
+	}
+	e := &Entry{Time: time.Now().UTC().Truncate(time.Second), What: "jepsen", Commit: commit(), Seconds: f.Seconds, Nodes: 3, Clients: cfg.Workers,
+		Operations: f.Acknowledged + f.Refused, Faults: map[Kind]int{ClientStop: f.Pauses}, Jepsen: f}
+	if errors.Is(err, ErrViolation) {
+		e.Violations = 1
+	}
+	return e, err
+}
+
+// commit is what the repository's working directory is at, "" if that cannot be known.
+func commit() string {
+	out, err := exec.Command("git", "rev-parse", "--short", "HEAD").Output()
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// Append adds the entry to a ledger, a file with one JSON object a line.
+func (e *Entry) Append(path string) error {
+	text, err := json.Marshal(e)
+	if err != nil {
+		return fmt.Errorf("write the ledger: %w", err)
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // for people to read
+		return fmt.Errorf("write the ledger: %w", err)
+	}
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644) //nolint:gosec // for people to read
+	if err != nil {
+		return fmt.Errorf("write the ledger: %w", err)
+	}
+	defer file.Close()
+	if _, err := file.Write(append(text, '\n')); err != nil {
+		return fmt.Errorf("write the ledger: %w", err)
+	}
+	return nil
+}

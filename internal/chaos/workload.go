@@ -1,0 +1,184 @@
+package chaos
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/opencluster/oclocks/client"
+	"github.com/opencluster/oclocks/internal/check"
+)
+
+// childVariable is the environment variable that makes a process of this program a client process: its role, as JSON.
+const childVariable = "OCLOCKS_CHAOS_CHILD"
+
+// Child runs the process as a client process if that is what it was started for, and says so. Call it first in main, or in TestMain.
+func Child() (code int, child bool) {
+	text := os.Getenv(childVariable)
+	if text == "" {
+		return 0, false
+	}
+	var r role
+	err := json.Unmarshal([]byte(text), &r)
+	switch {
+	case err != nil:
+	case r.Jepsen != nil:
+		err = r.Jepsen.work()
+	default:
+		err = r.work()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "client process:", err)
+		return 1, true
+	}
+	return 0, true
+}
+
+// role is what a client process is to do.
+type role struct {
+	Process string   `json:"process"` // its name in the history is the beginning of its clients' names
+	Seed    uint64   `json:"seed"`
+	URLs    []string `json:"urls"`
+	Zones   []zone   `json:"zones"`
+	Tape    string   `json:"tape"` // its recording
+	Pace    float64  `json:"pace"` // 1: as fast as it is meant to be; 2: half as fast
+
+	Jepsen *jepsenWorker `json:"jepsen,omitempty"`
+}
+
+// zone is one that clients work in.
+type zone struct {
+	Name  string `json:"name"`
+	Creds string `json:"creds,omitempty"` // file; "" for the open zone
+	User  string `json:"user"`            // the caller's own token in subjects
+}
+
+// reach bounds how long a client tries to connect: everything may be cut off from it.
+const reach = 30 * time.Second
+
+// names is how many locks there are of each kind, in each zone.
+const names = 8
+
+// actor is one client of the history: it does one kind of thing again and again.
+type actor struct {
+	*role
+	zone
+	id   string // in the history, and the text of the holder
+	rec  *recorder
+	rng  *rand.Rand
+	next int // requests
+}
+
+// work has clients of all kinds work until the process is told to stop, or is killed.
+func (r *role) work() error {
+	rec, err := newRecorder(r.Tape)
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	var all sync.WaitGroup
+	kinds := []func(*actor, context.Context) error{(*actor).mutexes, (*actor).rwmutexes, (*actor).semaphores, (*actor).plain, (*actor).bystander}
+	failed := make(chan error, len(kinds))
+	for i, kind := range kinds {
+		seed := rand.New(rand.NewPCG(r.Seed, uint64(i))) //nolint:gosec // a test's choice
+		a := &actor{role: r, zone: r.Zones[seed.IntN(len(r.Zones))], rec: rec, rng: seed,
+			id: actorName(r.Process, i)}
+		all.Go(func() {
+			if err := kind(a, ctx); err != nil && ctx.Err() == nil {
+				failed <- fmt.Errorf("%s: %w", a.id, err)
+			}
+		})
+	}
+	ended := make(chan struct{})
+	go func() { all.Wait(); close(ended) }()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			rec.mark()
+			if err := rec.failed(); err != nil {
+				return err
+			}
+		case err := <-failed:
+			return err
+		case <-ended:
+			return rec.failed()
+		}
+	}
+}
+
+// servers are the addresses in an order of this client's own.
+func (a *actor) servers() string {
+	list := make([]string, len(a.URLs))
+	for i, at := range a.rng.Perm(len(a.URLs)) {
+		list[i] = a.URLs[at]
+	}
+	return strings.Join(list, ",")
+}
+
+// connect connects through our client library, and tries again as long as it must.
+func (a *actor) connect(ctx context.Context, opts ...client.Option) (*client.Client, error) {
+	opts = append(opts, client.WithName(a.id), client.WithNATSOptions(nats.DontRandomize()),
+		client.WithLogger(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))))
+	if a.Creds != "" {
+		opts = append(opts, client.WithCredentials(a.Creds))
+	}
+	for {
+		one, cancel := context.WithTimeout(ctx, reach)
+		c, err := client.Connect(one, a.servers(), opts...)
+		cancel()
+		if err == nil || ctx.Err() != nil {
+			return c, err
+		}
+		if errors.Is(err, client.ErrDenied) {
+			return nil, err
+		}
+		a.pause(ctx, 100*time.Millisecond)
+	}
+}
+
+// pause waits: on average this long, times the pace.
+func (a *actor) pause(ctx context.Context, mean time.Duration) {
+	timer := time.NewTimer(time.Duration(a.rng.ExpFloat64() * float64(mean) * a.Pace))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// between chooses a duration.
+func (a *actor) between(lo, hi time.Duration) time.Duration {
+	return lo + time.Duration(a.rng.Int64N(int64(hi-lo)))
+}
+
+// chance is true so often.
+func (a *actor) chance(p float64) bool { return a.rng.Float64() < p }
+
+// lock is one of the names of a kind.
+func (a *actor) lock(kind string) string { return fmt.Sprintf("%s-%d", kind, a.rng.IntN(names)) }
+
+// request names the next request of this client.
+func (a *actor) request() string {
+	a.next++
+	return fmt.Sprint(a.next)
+}
+
+// tell writes an event of this client.
+func (a *actor) tell(e check.Event) int64 {
+	e.Client, e.Zone = a.id, a.zone.Name
+	return a.rec.add(e)
+}
