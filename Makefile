@@ -25,7 +25,7 @@ DIR   = $(BIN)/cluster
 PORT  =
 
 .DEFAULT_GOAL := help
-.PHONY: help build try run cluster test race cover fuzz mutants lint vuln bench bench-build tools clean
+.PHONY: help build try run cluster test race cover fuzz sim mutants lint vuln bench bench-build tools clean
 
 help: ## list what can be done
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -69,6 +69,11 @@ fuzz: ## run each fuzz test for FUZZTIME (10s)
 		*) exit 1 ;; \
 		esac; \
 	done < "$$list"
+
+# A first seed that nobody has run before is drawn from the clock. JOBS= all cores. LEDGER=docs/sim-ledger.jsonl keeps the figures.
+sim: ## run simulated clusters for TIME=1m (START=seed, SEEDS=n, JOBS=n, LEDGER=file); exit status 1 if a promise is broken
+	$(GO) run ./internal/sim/simulate $(if $(TIME),-time='$(TIME)') $(if $(START),-start='$(START)') $(if $(findstring command,$(origin SEEDS)),-seeds='$(SEEDS)') \
+		$(if $(findstring command,$(origin JOBS)),-jobs='$(JOBS)') $(if $(LEDGER),-ledger='$(LEDGER)' -commit="$$(git rev-parse --short HEAD 2>/dev/null)")
 
 # With MUTANTS the page is left alone unless PAGE says otherwise, so that a quick look changes nothing.
 mutants: ## have the simulator find each planted bug, and write docs/mutants.md (MUTANTS=name,... SEEDS=2000 JOBS=2)

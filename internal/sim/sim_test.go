@@ -28,8 +28,8 @@ func TestSim(t *testing.T) {
 		sum.Add(&r.Stats)
 		if len(r.Wrong) > 0 {
 			failed++
-			t.Errorf("%s\n\nseed %d: %s\nmix: %s\nreplay it: go test ./internal/sim -run TestSim -seeds=1 -start=%d", strings.Join(r.Story, "\n"),
-				seed, strings.Join(r.Wrong, "\n"), r.Mix, seed)
+			t.Errorf("%s\n\nseed %d: %s\nmix: %s\nreplay it: %s", strings.Join(r.Story, "\n"),
+				seed, strings.Join(r.Wrong, "\n"), r.Mix, Recipe{Seed: seed}.Command())
 			if !*keep {
 				break
 			}
