@@ -1,8 +1,6 @@
 package control
 
 import (
-	"time"
-
 	"github.com/opencluster/oclocks/broker/control/desk"
 	"github.com/opencluster/oclocks/broker/control/flow"
 	"github.com/opencluster/oclocks/bucket/chain"
@@ -75,18 +73,6 @@ func (c *Control) overtaken(views []shared.BucketView) {
 // Sealed tells what a sealed copy has (chain.Output.Sealed). It never waits.
 func (c *Control) Sealed(bucket uint32, report chain.Report) {
 	c.box.with(func(in *desk.Inbox) { in.Sealed(bucket, report) })
-}
-
-// pause waits, and says false when Close has begun.
-func (c *Control) pause(d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-c.ctx.Done():
-		return false
-	}
 }
 
 func signal(ch chan struct{}) {

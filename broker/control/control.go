@@ -23,8 +23,6 @@ import (
 const (
 	probeWait    = 300 * time.Millisecond // for an answer of a node that is there
 	requestWait  = 2 * time.Second        // for an answer of the leader
-	retryFirst   = 20 * time.Millisecond  // until a question is asked again
-	retryLast    = 500 * time.Millisecond
 	maxAnswering = 32 // requests that are being answered
 )
 

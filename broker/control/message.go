@@ -4,10 +4,10 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
-	"time"
 
 	"github.com/opencluster/oclocks/arbiter/plan"
 	"github.com/opencluster/oclocks/broker/control/desk"
+	"github.com/opencluster/oclocks/broker/control/enrol"
 	"github.com/opencluster/oclocks/broker/control/reign"
 	"github.com/opencluster/oclocks/conf/shared"
 )
@@ -38,22 +38,11 @@ func unframe(b []byte) (from uint64, body []byte, err error) {
 	return binary.LittleEndian.Uint64(b[1:]), b[frameHeader:], nil
 }
 
-// startQuestion asks everybody what is known of a node's last start.
-type startQuestion struct {
-	Identifier string `json:"identifier"`
-	Raft       uint64 `json:"raft"`
-}
-
-// startAnswer says what the registration was that is the node's last one, as far as the one who answers knows.
-type startAnswer struct {
-	Raft    uint64 `json:"raft,omitempty"`
-	Start   uint64 `json:"start,omitempty"`
-	Change  uint64 `json:"change,omitempty"`
-	Leading bool   `json:"leading,omitempty"`
-	Elects  bool   `json:"elects,omitempty"` // the voters can elect a leader without that raft ID
-
-	Lease time.Duration `json:"lease,omitempty"` // of the cluster's nodes, in nanoseconds; 0: not known
-}
+// startQuestion and startAnswer are about a node's last start.
+type (
+	startQuestion = enrol.Question
+	startAnswer   = enrol.Start
+)
 
 // admission is the leader's answer to a registration.
 type admission = reign.Answer

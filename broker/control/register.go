@@ -9,7 +9,10 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/opencluster/oclocks/broker/control/desk"
+	"github.com/opencluster/oclocks/broker/control/enrol"
+	"github.com/opencluster/oclocks/broker/control/flow"
 	"github.com/opencluster/oclocks/conf/shared"
+	"github.com/opencluster/oclocks/internal/boottime"
 )
 
 // probeSelf looks whether another process says that it is this node.
@@ -83,99 +86,63 @@ func (c *Control) enrolment() {
 		Priority: c.cfg.Priority, Routes: c.cfg.Routes, Clients: c.cfg.Clients,
 		Start: c.start, Starts: c.memory.Before(c.start), Lease: c.lease,
 	})
-	retry := retryFirst
-	for {
-		answer, err := c.askRegister(request)
-		switch {
-		case err != nil:
-			c.log.Debug("no leader registers this node yet", "error", err)
-			retry = min(2*retry, retryLast)
-			if !c.pause(retry) {
-				return
-			}
-			continue
-		case answer.WaitMS > 0:
-			if !c.pause(min(time.Duration(answer.WaitMS)*time.Millisecond, requestWait)) {
-				return
-			}
-			continue
-		}
-		retry = retryFirst
-		if err := refusal(&answer); err != nil {
-			c.old.Store(errors.Is(err, ErrOldDisk))
-			c.fail(err)
-			return
-		}
-		done, err := c.enrolled(answer)
-		if err != nil {
-			c.fail(err)
-		}
-		if done || err != nil || c.ctx.Err() != nil {
-			return
-		}
-	}
-}
-
-func (c *Control) askRegister(request []byte) (admission, error) {
-	ctx, cancel := context.WithTimeout(c.ctx, requestWait)
-	defer cancel()
-	msg, err := c.nc.RequestWithContext(ctx, subjectRegister, request)
-	if err != nil {
-		return admission{}, err
-	}
-	return decodeMessage[admission](msg.Data)
-}
-
-// refusal is why the leader will not register this node.
-func refusal(a *admission) error {
-	switch {
-	case a.Duplicate:
-		return fmt.Errorf("%w (%s)", ErrDuplicate, a.Problem)
-	case a.Kind == "":
-		return nil
-	}
-	err := shared.Result{Kind: a.Kind, Problem: a.Problem}.Err()
-	switch {
-	case errors.Is(err, shared.ErrRemoved):
-		return fmt.Errorf("%w: %w", ErrRemoved, err)
-	case errors.Is(err, shared.ErrLease):
-		return fmt.Errorf("%w: %w", ErrLease, err)
-	case errors.Is(err, shared.ErrOldDisk):
-		return fmt.Errorf("%w: %w", ErrOldDisk, err)
-	}
-	return fmt.Errorf("%w: %w", ErrRefused, err)
-}
-
-// enrolled waits until the registration is applied here, and makes this node the one that it says. It gives up after some
-// time, since the leader that has to send the log may be gone.
-func (c *Control) enrolled(a admission) (bool, error) {
-	timer := time.NewTimer(requestWait)
-	defer timer.Stop()
+	e := enrol.NewEnrolment(c.cfg.Identifier, c.store.RaftID(), c.start, c.memory.Starts)
+	timer := boottime.NewTimer()
+	defer timer.Close()
+	var answer *admission
 	for {
 		changed := c.bell.wait()
-		if state := c.State(); state.Change >= a.Change {
-			n := state.NodeByID(c.cfg.Identifier)
-			switch {
-			case n == nil:
-				return false, ErrRemoved
-			case n.Raft != c.store.RaftID():
-				return false, ErrDuplicate
+		out := e.Step(boottime.Now(), c.State(), answer)
+		answer = nil
+		switch {
+		case out.Fail != nil:
+			c.old.Store(out.OldDisk)
+			c.fail(out.Fail)
+			return
+		case out.Become != nil:
+			if err := c.become(out.Become, out.Starts); err != nil {
+				c.fail(err)
 			}
-			return true, c.become(n)
+			return
+		case out.Ask:
+			answer = c.askRegister(request)
+			if c.ctx.Err() != nil {
+				return
+			}
+			continue
 		}
+		timer.Reset(out.Next)
 		select {
 		case <-changed:
 		case <-timer.C:
-			return false, nil
 		case <-c.ctx.Done():
-			return false, nil
+			return
 		}
 	}
 }
 
+// askRegister asks whoever leads.
+func (c *Control) askRegister(request []byte) *admission {
+	ctx, cancel := context.WithTimeout(c.ctx, time.Duration(enrol.RequestWait))
+	defer cancel()
+	answer := enrol.Silence
+	msg, err := c.nc.RequestWithContext(ctx, subjectRegister, request)
+	if err == nil {
+		var a admission
+		if a, err = decodeMessage[admission](msg.Data); err == nil {
+			answer = a
+		}
+	}
+	if err != nil {
+		c.log.Debug("no leader registers this node yet", "error", err)
+	}
+	return &answer
+}
+
 // become makes this node the registered one: it hears what is sent to its number, and asks for leases.
-func (c *Control) become(n *shared.Node) error {
-	if err := c.started(n); err != nil {
+func (c *Control) become(n *shared.Node, starts flow.Starts) error {
+	c.memory.Lease = c.lease // or the leader would have refused it
+	if err := c.keep(starts); err != nil {
 		return err
 	}
 	if err := c.listenAs(n.Number); err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/opencluster/oclocks/broker/control/desk"
+	"github.com/opencluster/oclocks/broker/control/enrol"
 	"github.com/opencluster/oclocks/conf/shared"
 	"github.com/opencluster/oclocks/internal/boottime"
 )
@@ -88,7 +89,8 @@ func (c *Control) onRaft(m *nats.Msg) {
 
 func (c *Control) onStarts(m *nats.Msg) {
 	if question, err := decodeMessage[startQuestion](m.Data); err == nil {
-		c.reply(m, c.lastStart(question))
+		status := c.arb.Status()
+		c.reply(m, enrol.LastStart(question, c.State(), &status))
 	}
 }
 

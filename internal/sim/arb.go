@@ -241,6 +241,9 @@ func (a *arb) peer(raft uint64, alive bool) {
 // applied, mayLease and event are those of control/callback.go.
 func (p *process) applied(change uint64) {
 	p.desk.with(func(in *desk.Inbox) { in.Push(change, p.arb.fsm.State()) })
+	if p.enrols != nil {
+		p.enrols.ring()
+	}
 	p.wakeReign()
 }
 
