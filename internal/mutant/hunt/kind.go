@@ -51,6 +51,7 @@ var rules = []struct {
 	{" elsewhere", "equal logs", promise},
 	{"differs from the primary's", "equal copies", promise},
 	{"does not take what the chain has", "copies take what comes", copiesApart},
+	{"is not in the history of", "confirmed is kept", promise}, // a copy has found that out, and no recovery gave it up
 	{"alerts about bucket", "no alert without damage", copiesApart},
 	{"does not come together", "everything comes together", stuck},
 	{"goes round and round", "nothing goes round and round", stuck},
