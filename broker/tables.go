@@ -58,27 +58,21 @@ func (d *Daemon) openJournal() (past, error) {
 }
 
 func (d *Daemon) replay(replay *journal.Replay) (replicated.Past, error) {
-	replays := make(map[uint32]*replicated.Replay)
-	err := replay.Each(func(number uint32, seq uint64, kind journal.Kind, payload []byte) error {
-		r := replays[number]
-		if r == nil {
-			r = replicated.NewReplay(d.tableConfig(number, conf.MaxBuckets))
-			replays[number] = r
-		}
-		if err := r.Add(seq, kind == journal.Snapshot, payload); err != nil {
-			return fmt.Errorf("record %d of bucket %d: %w", seq, number, err)
-		}
-		return nil
+	table := func(number uint32) bucket.Config { return d.tableConfig(number, conf.MaxBuckets) }
+	starts, err := replicated.ReadPast(table, func(take func(uint32, uint64, bool, []byte) error) error {
+		return replay.Each(func(number uint32, seq uint64, kind journal.Kind, payload []byte) error {
+			return take(number, seq, kind == journal.Snapshot, payload)
+		})
 	})
 	if err != nil {
 		return nil, err
 	}
-	starts := make(replicated.Past, len(replays))
-	for number, r := range replays { // order: each is by itself
-		if err := r.Err(); err != nil {
-			return nil, fmt.Errorf("the journal's copy of bucket %d cannot be used: %w", number, err)
-		}
-		starts[number] = r.Start()
+	switch err := starts.Spoiled(); {
+	case err == nil:
+	case !d.settings.Clustered():
+		return nil, err
+	default:
+		d.log.Error("a copy is of no use and begins anew with what the other nodes have", "error", err)
 	}
 	return starts, nil
 }

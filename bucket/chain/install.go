@@ -38,6 +38,9 @@ func (r *Replica) Install(v View) error {
 	}
 	r.relinkUp()
 	r.relinkDown()
+	if r.place == 0 && r.stopped != "" {
+		r.Seal(v.Epoch) // it cannot drop itself, and whoever made it primary did not know: another copy has to take over
+	}
 	return nil
 }
 

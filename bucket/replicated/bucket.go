@@ -81,6 +81,9 @@ func New(cfg Config, start Start) (*Bucket, error) {
 		b.level = start.Level
 	}
 	b.unstored, b.stored = start.Unstored, start.Stored
+	if start.Spoiled != nil {
+		b.spoil(start.Chain.Delivered+1, start.Spoiled)
+	}
 	return b, nil
 }
 

@@ -19,7 +19,7 @@
 //     are served when a lease ends, are in the table. So it is split first, and the other bucket, where it has begun, throws
 //     its old half away. Without a recovery in between the other bucket cannot have begun: its in-sync set was this one's.
 //   - A new primary's term is higher than any that may have been used: the argument is at [Bucket.term].
-//   - A copy whose table does not take a confirmed change, or the state that a neighbour sent, is stopped and alerted: it counts
+//   - A copy whose table does not take a confirmed change, the state that a neighbour sent, or what the journal has, is stopped and alerted: it counts
 //     for nothing, is dropped from the chain and begins anew. The other buckets of its node go on.
 //   - What has to be in the journal comes out as records before everything that may be seen outside.
 //

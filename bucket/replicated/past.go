@@ -1,10 +1,13 @@
 package replicated
 
 import (
+	"fmt"
+	"maps"
 	"math"
 	"math/bits"
 	"slices"
 
+	"github.com/opencluster/oclocks/bucket"
 	"github.com/opencluster/oclocks/bucket/chain"
 )
 
@@ -14,6 +17,43 @@ const missed = 1 << 31
 
 // Past is what the journal of a node had, by bucket.
 type Past map[uint32]Start
+
+// ReadPast makes the Past of the journal's records, which each gives to take in their order; whole is that of Record. Table is the
+// configuration of a bucket's table, for as many buckets as there may be. The errors are those of each, and ErrRecord.
+func ReadPast(table func(number uint32) bucket.Config, each func(take func(number uint32, seq uint64, whole bool, payload []byte) error) error) (Past, error) {
+	replays := make(map[uint32]*Replay)
+	err := each(func(number uint32, seq uint64, whole bool, payload []byte) error {
+		r := replays[number]
+		if r == nil {
+			r = NewReplay(table(number))
+			replays[number] = r
+		}
+		if err := r.Add(seq, whole, payload); err != nil {
+			return fmt.Errorf("record %d of bucket %d: %w", seq, number, err)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	past := make(Past, len(replays))
+	for number, r := range replays { // order: each is by itself
+		past[number] = r.Start()
+	}
+	return past, nil
+}
+
+// Spoiled tells of the first bucket whose copy cannot be used, nil if there is none. A node of which there are others may start
+// all the same: the copy counts for nothing, tells so, is dropped from the chain and begins anew. Where this is the only node
+// nobody else has the bucket, and it must not be made to look as if it was never there.
+func (p Past) Spoiled() error {
+	for _, number := range slices.Sorted(maps.Keys(p)) {
+		if err := p[number].Spoiled; err != nil {
+			return fmt.Errorf("the journal's copy of bucket %d cannot be used: %w", number, err)
+		}
+	}
+	return nil
+}
 
 // Begin says with what a bucket begins when its node starts, in its present life, and which member a copy is that has never
 // been; ok is false if the bucket's half of another one is still to come. The other one, which is in the same journal, does

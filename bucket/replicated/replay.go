@@ -18,6 +18,8 @@ type Start struct {
 	Level    uint32 // how many buckets there were when this one was split off with nothing; 0: it was not
 	Unstored bool   // the journal has nothing of all this: the first Round gives it as a record
 	Stored   any    // the mark that comes back with that record; nil: none
+
+	Spoiled error // why the copy cannot be used: its table does not take what the journal has; nil: it can
 }
 
 // keepReplayed is how many confirmed changes a replay leaves in memory for a neighbour that was away for a moment.
@@ -50,10 +52,6 @@ func (r *Replay) clear() {
 	r.table, r.base = bucket.New(r.cfg), chain.Origin(r.cfg.Bucket)
 	r.list, r.sure, r.done, r.halves, r.spoiled = nil, 0, 0, nil, nil
 }
-
-// Err tells why the table is not what the records say, nil if it is: it does not take a change, or a state. A copy that found
-// that out and began anew has records of that too, and then there is no error.
-func (r *Replay) Err() error { return r.spoiled }
 
 // Add takes the next record. The payload is not kept. Errors wrap ErrRecord.
 func (r *Replay) Add(number uint64, whole bool, payload []byte) error {
@@ -166,10 +164,15 @@ func (r *Replay) whole(in *reader) error {
 	return nil
 }
 
-// Start is what the records amount to, if Err says nothing.
+// Start is what the records amount to. If the table does not take one, the copy is the member that it was, and cannot be used. A
+// copy that found that out before, and began anew, has records of that too, and then there is nothing wrong with it.
 func (r *Replay) Start() Start {
-	return Start{
+	s := Start{
 		Chain: chain.Start{State: r.state, Base: r.base, Changes: r.list, Confirmed: r.sure, Delivered: r.done},
-		Table: r.table, Number: r.count, Halves: r.halves,
+		Table: r.table, Number: r.count, Halves: r.halves, Spoiled: r.spoiled,
 	}
+	if s.Spoiled != nil {
+		s.Table = bucket.New(r.cfg)
+	}
+	return s
 }

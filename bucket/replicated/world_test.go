@@ -92,13 +92,17 @@ func (w *world) start(h *host) {
 			w.t.Fatalf("node %d: record %d: %v", h.id, r.Number, err)
 		}
 	}
-	if err := replay.Err(); err != nil {
-		w.t.Fatalf("node %d: %v", h.id, err)
-	}
 	start := replay.Start()
+	if start.Spoiled != nil && !w.spoils {
+		w.t.Fatalf("node %d: %v", h.id, start.Spoiled)
+	}
 	if len(h.records) == 0 {
 		start = Start{}
 	}
+	w.begin(h, start)
+}
+
+func (w *world) begin(h *host, start Start) {
 	var err error
 	if h.b, err = New(w.config(h), start); err != nil {
 		w.t.Fatalf("node %d: %v", h.id, err)

@@ -3,9 +3,9 @@ package sim
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 
+	"github.com/opencluster/oclocks/bucket"
 	"github.com/opencluster/oclocks/bucket/replicated"
 	"github.com/opencluster/oclocks/conf"
 	"github.com/opencluster/oclocks/internal/journal"
@@ -40,27 +40,14 @@ func (p *process) openJournal() (past, error) {
 		p.w.fault("journal torn")
 		p.m.found()
 	}
-	replays := map[uint32]*replicated.Replay{}
-	err = replay.Each(func(number uint32, seq uint64, kind journal.Kind, payload []byte) error {
-		r := replays[number]
-		if r == nil {
-			r = replicated.NewReplay(p.w.tableConfig(number, conf.MaxBuckets))
-			replays[number] = r
-		}
-		if err := r.Add(seq, kind == journal.Snapshot, payload); err != nil {
-			return fmt.Errorf("record %d of bucket %d: %w", seq, number, err)
-		}
-		return nil
+	table := func(number uint32) bucket.Config { return p.w.tableConfig(number, conf.MaxBuckets) }
+	starts, err := replicated.ReadPast(table, func(take func(uint32, uint64, bool, []byte) error) error {
+		return replay.Each(func(number uint32, seq uint64, kind journal.Kind, payload []byte) error {
+			return take(number, seq, kind == journal.Snapshot, payload)
+		})
 	})
 	if err != nil {
 		return past{}, err
-	}
-	starts := replicated.Past{}
-	for _, number := range slices.Sorted(maps.Keys(replays)) {
-		if err := replays[number].Err(); err != nil {
-			return past{}, fmt.Errorf("bucket %d: %w", number, err)
-		}
-		starts[number] = replays[number].Start()
 	}
 	return past{starts: starts, whole: !replay.Unclean && len(starts) > 0}, nil
 }
