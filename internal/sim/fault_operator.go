@@ -204,7 +204,7 @@ func (w *world) propose(kind string, command []byte, done func(outcome)) bool {
 	return false
 }
 
-// undo brings the settings back with which all copies can come together, again and again until they are so.
+// undo brings the settings back with which all copies can come together, again and again.
 func (w *world) undo() {
 	state := w.committed()
 	done := state != nil
@@ -225,9 +225,7 @@ func (w *world) undo() {
 			}
 		}
 	}
-	if !done {
-		w.after(500*ms, w.undo)
-	}
+	w.after(500*ms, w.undo) // also if they are so: a command may be committed late
 }
 
 // dismiss is an operator who ends the processes of nodes that were removed or replaced and do not know it, since they were cut off then, and
