@@ -75,7 +75,7 @@ type held struct {
 func newChecker(w *world) checker {
 	return checker{
 		w: w, commands: map[uint64][]byte{}, lossy: map[uint32]int{}, locks: map[lockID]*lockHistory{}, tokens: map[tokenID]string{},
-		answers: map[uint32]answering{}, history: check.New(check.Options{Wild: w.mix.wild, MaxLease: maxLease}),
+		answers: map[uint32]answering{}, history: check.New(check.Options{Wild: w.mix.wild, MaxLease: w.mix.maxLease}),
 	}
 }
 

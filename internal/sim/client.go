@@ -9,8 +9,7 @@ import (
 )
 
 const (
-	maxLease = 4 * time.Second // of the cluster: sessions' leases, and the time limits of most holds here
-	patience = 400 * ms        // of a client, until it asks again
+	patience = 400 * ms // of a client, until it asks again
 )
 
 // client asks for locks, holds them, renews them and gives them back, without a session: each request has an id. It has a clock of
@@ -89,7 +88,7 @@ var lockNames = []string{"x0", "x1", "x2", "x3", "x4", "x5", "m0", "m1", "s0"}
 func (c *client) wish() {
 	w := c.w
 	req := subjects.Request{Op: subjects.OpAcquire, Name: lockNames[w.draw(len(lockNames))], Kind: subjects.Static, Has: subjects.HasTTL}
-	req.TTL = time.Duration(w.between(800*ms, int64(maxLease)))
+	req.TTL = time.Duration(w.between(800*ms, int64(w.mix.maxLease)))
 	switch req.Name[0] {
 	case 'm':
 		req.Mode = [...]subjects.Mode{subjects.Exclusive, subjects.Shared, subjects.Shared}[w.draw(3)]

@@ -69,7 +69,7 @@ func (c *member) lock() {
 	}
 	switch w.draw(5) {
 	case 0:
-		req.Kind, req.TTL, req.Has = subjects.Static, time.Duration(w.between(500*ms, int64(maxLease))), subjects.HasTTL
+		req.Kind, req.TTL, req.Has = subjects.Static, time.Duration(w.between(500*ms, int64(w.mix.maxLease))), subjects.HasTTL
 	case 1:
 		req.TTL, req.Has = time.Duration(w.between(500*ms, 5*second)), subjects.HasTTL
 	case 2:
@@ -217,7 +217,7 @@ func (c *member) renew(cl *claim) {
 	req := &subjects.Request{}
 	g := cl.hold.Grant
 	if w.draw(2) == 0 {
-		req.TTL, req.Has = time.Duration(w.between(500*ms, int64(maxLease))), subjects.HasTTL
+		req.TTL, req.Has = time.Duration(w.between(500*ms, int64(w.mix.maxLease))), subjects.HasTTL
 	}
 	c.do(func(now int64) {
 		if c.m.Tick(now); cl.over {

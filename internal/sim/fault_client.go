@@ -17,6 +17,16 @@ var simpleKinds = []kind{
 		c.busy = 0
 		return true
 	}},
+	{"burst of requests", func(w *world) bool {
+		for range 5 + w.draw(30) {
+			w.after(w.between(0, 20*ms), func() {
+				if !w.healed && len(w.clients) > 0 {
+					w.clients[w.draw(len(w.clients))].wish()
+				}
+			})
+		}
+		return len(w.clients) > 0
+	}},
 	{"client stands still", func(w *world) bool {
 		if len(w.clients) == 0 {
 			return false

@@ -22,6 +22,7 @@ var diskKinds = []kind{
 		m.restart(w.between(ms, 3*second))
 		return true
 	}},
+	{"in-sync set gone at once", (*world).loseInSync},
 	{"disk copied", func(w *world) bool {
 		m := w.anyMachine()
 		if m.twin != nil || m.disk.empty() || len(m.copies) > 4 {
@@ -90,6 +91,29 @@ func (m *machine) untwin() {
 	m.w.stop(m, "it gets its own identifier back")
 	m.id, m.disk, m.twin = m.twinID, *m.twin, nil
 	m.restart(ms)
+}
+
+// loseInSync crashes the machines of all that have what was answered in a bucket, within milliseconds. Of one its journal may be lost.
+func (w *world) loseInSync() bool {
+	state := w.committed()
+	if state == nil || len(state.Views) == 0 || w.draw(2) > 0 {
+		return false
+	}
+	v := &state.Views[w.draw(len(state.Views))]
+	lost := w.draw(2*v.InSync + 1)
+	for i := range v.InSync {
+		m := w.byNumber(v.Chain[i].Node)
+		if m == nil {
+			continue
+		}
+		w.after(w.between(0, 8*ms), func() {
+			w.crash(m)
+			if i == lost {
+				m.disk.files, m.disk.flipped = newFiles(w), nil
+			}
+		})
+	}
+	return true
 }
 
 // flipAtRest flips a bit in some node's journal; mostly its process ends then and has to read it.

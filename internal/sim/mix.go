@@ -2,6 +2,7 @@ package sim
 
 import (
 	"math/rand/v2"
+	"time"
 
 	"github.com/opencluster/oclocks/internal/journal"
 )
@@ -33,6 +34,9 @@ type mix struct {
 	frames            float64 // bits that flip in frames of Raft
 	newer             float64 // messages of the chain in a newer version
 	damage            float64 // changes damaged before the sum is made
+
+	maxLease time.Duration // of the cluster: sessions' leases, and the time limits of most holds here
+	giveUp   time.Duration // a shared setting
 
 	think  int64  // mean pause of a client between two wishes
 	bursts bool   // faults come within milliseconds of a change of views
@@ -84,6 +88,11 @@ func drawMix(r *rand.Rand) mix {
 	}
 	m.think = (5 << r.IntN(7)) * ms
 	m.bursts = r.IntN(2) == 0
+	m.maxLease = time.Duration(2+r.IntN(3)) * time.Second
+	if some() { // long ones, so that who believed before a recovery may still believe after it
+		m.maxLease = time.Duration(5+r.IntN(16)) * time.Second
+	}
+	m.giveUp = time.Duration(1+r.IntN(3)) * time.Second
 	if r.IntN(8) == 0 {
 		m.damage = r.Float64() * 0.002
 	}

@@ -245,6 +245,6 @@ func (w *world) founding() *shared.Found {
 	zones, keys := w.zonesFounded()
 	return &shared.Found{
 		Cluster: "sim", Buckets: w.mix.buckets, Zones: zones, Keys: keys,
-		Settings: map[string]string{"acks": w.mix.acks, "max_lease": maxLease.String(), "session_lease": "2s", "give_up": "2s", "voters": "5"},
+		Settings: map[string]string{"acks": w.mix.acks, "max_lease": w.mix.maxLease.String(), "session_lease": "2s", "give_up": w.mix.giveUp.String(), "voters": "5"},
 	}
 }

@@ -21,7 +21,7 @@ const (
 )
 
 func (w *world) tableConfig(number, buckets uint32) bucket.Config {
-	return bucket.Config{Bucket: number, Buckets: buckets, Limits: bucket.Limits{MaxLease: maxLease}, Journaled: true, SyncAlways: w.mix.sync == journal.Always}
+	return bucket.Config{Bucket: number, Buckets: buckets, Limits: bucket.Limits{MaxLease: w.mix.maxLease}, Journaled: true, SyncAlways: w.mix.sync == journal.Always}
 }
 
 // openBuckets is Daemon.openBuckets.
