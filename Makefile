@@ -25,7 +25,7 @@ DIR   = $(BIN)/cluster
 PORT  =
 
 .DEFAULT_GOAL := help
-.PHONY: help build try run cluster test race cover fuzz sim mutants lint vuln bench bench-build tools clean
+.PHONY: help build try run cluster test race cover fuzz sim mutants lint vuln bench bench-build tools model clean
 
 help: ## list what can be done
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -108,6 +108,9 @@ $(GOLANGCI):
 
 $(GOVULNCHECK):
 	GOBIN=$(@D) $(GO) install golang.org/x/vuln/cmd/govulncheck@v1.8.0
+
+model: ## check the models of docs/model with Spin (LIMIT=90 seconds and MEM=4096 MiB for each check)
+	docs/model/run.sh
 
 clean: ## remove what was built here
 	rm -rf $(BIN) bench/bin

@@ -1,0 +1,38 @@
+# What run.sh checks: verify MODEL BOUNDS, refute MODEL MUTANT BOUNDS. README.md explains the mutants.
+
+if [ "$what" != mutants ]; then
+	verify chain "-DMAXE=2 -DMAXC=1 -DCRASHES=0 -DWIPES=0"
+	verify chain "-DMAXE=2 -DMAXC=1 -DCRASHES=1 -DWIPES=1"
+	verify chain "-DMAXE=3 -DMAXC=2 -DCRASHES=0 -DWIPES=1"
+	verify lease "-DMAXE=2 -DMAXT=1 -DMAXG=1 -DCRASHES=0 -DCLIENTS=1 -DSHORT"
+	verify lease "-DMAXE=2 -DMAXT=1 -DMAXG=2 -DCRASHES=0 -DSHORT"
+	verify lease "-DMAXE=3 -DMAXT=2 -DMAXG=2 -DCRASHES=0"
+fi
+
+if [ "$what" != check ]; then
+	small="-DCRASHES=0 -DWIPES=0"
+	refute chain ANSWER_BEFORE_CONFIRMATION "-DMAXE=2 -DMAXC=1 $small"
+	refute chain PROMOTE_OUTSIDE "-DMAXE=2 -DMAXC=1 $small"
+	refute chain PROMOTE_UNSYNCED "-DMAXE=2 -DMAXC=1 $small"
+	refute chain INCARNATION_IGNORED "-DMAXE=2 -DMAXC=1 -DCRASHES=0 -DWIPES=1"
+	refute chain OLD_DISK_COUNTS "-DMAXE=2 -DMAXC=1 -DCRASHES=0 -DWIPES=1"
+	refute chain NO_COMPARE_AND_SET "-DMAXE=3 -DMAXC=2 $small"
+	refute chain TOKEN_WITHOUT_EPOCH "-DMAXE=2 -DMAXC=2 $small"
+	one="-DMAXE=2 -DMAXT=1 -DMAXG=1 -DCRASHES=0 -DCLIENTS=1"
+	two="-DMAXE=3 -DMAXT=1 -DMAXG=2 -DCRASHES=0 -DSHORT"
+	refute lease REACH_HANDOVER_WITH_WAITER "-DMAXE=2 -DMAXT=1 -DMAXG=2 -DCRASHES=0 -DSHORT"
+	refute lease REACH_GRANT_AFTER_RECOVERY "-DMAXE=3 -DMAXT=1 -DMAXG=1 -DCRASHES=0 -DCLIENTS=1 -DSHORT"
+	refute lease SKIP_SEAL "$one -DSHORT"
+	refute lease NO_LEASE_CHECK "$one -DSHORT"
+	refute lease NO_LEASE_END "$one -DSHORT"
+	refute lease COUNTED_FROM_RECEIPT "$one -DSHORT"
+	refute lease UNDER_IGNORED "$one -DSHORT"
+	refute lease NO_FENCE "$one"
+	refute lease LEADER_DOES_NOT_WAIT "-DMAXE=2 -DMAXT=2 -DMAXG=1 -DCRASHES=0 -DCLIENTS=1 -DSHORT"
+	refute lease OLD_DECISION_LIVES "-DMAXE=2 -DMAXT=2 -DMAXG=1 -DCRASHES=0 -DCLIENTS=1 -DSHORT"
+	refute lease LEASES_NOT_RESTARTED "$two"
+	refute lease CLIENT_COUNTS_FROM_RECEIPT "$two"
+	refute lease RECOVERY_DOES_NOT_WAIT "$two"
+	refute lease TAKEOVER_ENDS_RECOVERY "-DMAXE=4 -DMAXT=1 -DMAXG=2 -DCRASHES=0 -DSHORT"
+	refute lease RECOVERY_NOT_RESTARTED "-DMAXE=4 -DMAXT=1 -DMAXG=2 -DCRASHES=0 -DSHORT"
+fi
