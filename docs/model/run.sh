@@ -33,7 +33,7 @@ verify() {
 		echo "VIOLATED  $1 $2"
 		spin -t -T $2 "$1.pml" | story
 		bad=1
-	elif ! grep -q 'max search depth too small\|memory limit\|out of memory' pan.out && grep -q 'elapsed time' pan.out; then
+	elif ! grep -q 'max search depth too small\|MEMLIM\|interrupted\|not completed\|out of memory' pan.out && grep -q 'elapsed time' pan.out; then
 		echo "exhausted $1 $2: $(figures)"
 	else
 		echo "UNFINISHED $1 $2 after ${LIMIT} s: $(grep '^Depth=' pan.out | tail -1)"
