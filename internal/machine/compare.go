@@ -42,7 +42,7 @@ func (m *Machine) compare(now int64, b sentBeat, k *subjects.Kept) {
 		return &h.home.tally
 	})
 	for _, at := range homes {
-		m.judge(now, b, k.Lease, &at.tally, at.tally.part.Count, at.tally.part.Hash)
+		m.judge(now, b, k.Lease, at, &at.tally, at.tally.part.Count, at.tally.part.Hash)
 		m.primaryIs(now, at, at.tally.part.Epoch, k.Node, nil)
 		clear(at.tally.stable)
 		clear(at.tally.may)
@@ -76,7 +76,7 @@ func (m *Machine) tallyUp(b sentBeat, of func(h *Hold) *tally) {
 
 // judge extends the trust in what the answer counts. If no choice of what may be counted explains it, nothing is extended,
 // and the holds are asked for one by one.
-func (m *Machine) judge(now int64, b sentBeat, lease time.Duration, t *tally, count int, hash uint64) {
+func (m *Machine) judge(now int64, b sentBeat, lease time.Duration, at *home, t *tally, count int, hash uint64) {
 	for _, h := range t.stable {
 		hash ^= subjects.TokenHash(h.Grant.Token)
 	}
@@ -123,7 +123,7 @@ func (m *Machine) compareTotal(now int64, b sentBeat, k *subjects.Kept) {
 			}
 		}
 	}
-	m.judge(now, b, k.Lease, &t, k.Count, k.Hash)
+	m.judge(now, b, k.Lease, nil, &t, k.Count, k.Hash)
 	m.check(now)
 }
 

@@ -283,6 +283,7 @@ func (m *Machine) lose(now int64, h *Hold, why *subjects.Refusal) {
 		return
 	}
 	h.Why = why
+	m.bury(h)
 	m.ended(h, Lost)
 }
 
@@ -299,6 +300,7 @@ func (m *Machine) gone(now int64, h *Hold) {
 		return
 	}
 	h.goneAt = now
+	m.bury(h)
 	if !m.session.owed || !m.needed() || len(m.ghosts) > maxGhosts {
 		m.exorcise()
 	}

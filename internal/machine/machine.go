@@ -80,6 +80,8 @@ type Machine struct {
 	ghosts   []*Hold // given up, but the broker may count them still
 	doubted  []*Hold // to be asked for by renew
 	checking int     // renews of doubted holds under way
+	buried   []*Hold // released, and answered; a ring
+	oldest   int     // of these, when there are maxBuried
 }
 
 // New makes a machine that is connected and has no session.

@@ -12,6 +12,9 @@ func (m *Machine) Reply(now int64, id uint64, data []byte, refusal *subjects.Ref
 	m.tickHolds(now)
 	c := m.byID[id]
 	if c == nil {
+		if id&1 != 0 && refusal == nil {
+			m.lateGrant(now, data)
+		}
 		return
 	}
 	switch {

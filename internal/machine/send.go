@@ -51,7 +51,7 @@ func (m *Machine) start(now int64, c *Call) {
 // register gives the call a reply token, so that what it is answered can be told from everything else.
 func (m *Machine) register(c *Call) {
 	m.ids++
-	c.id = m.ids
+	c.id = m.ids<<1 | oddIfAcquire(c)
 	m.byID[c.id] = c
 }
 

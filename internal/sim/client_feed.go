@@ -1,6 +1,9 @@
 package sim
 
 import (
+	"bytes"
+	"fmt"
+
 	"github.com/opencluster/oclocks/internal/check"
 	mind "github.com/opencluster/oclocks/internal/machine"
 	"github.com/opencluster/oclocks/subjects"
@@ -97,36 +100,60 @@ func (c *member) asked(e check.Event, then func(r *mind.Result)) *errand {
 // answered tells the history of an answer.
 func (c *member) answered(id string, op subjects.Op, name string, r *mind.Result) {
 	e := &check.Event{Kind: check.Answer, Request: id, Op: op, Name: name, Code: 200}
+	c.w.stats.Answers++
 	switch {
 	case r.Refusal != nil:
-		e.Code, e.Why = r.Refusal.Code, r.Refusal.Why
-		c.w.tell("%s (%s of %s) is refused: %v", c.name, id, name, r.Refusal)
+		e.Code, e.Reason, e.Why = r.Refusal.Code, r.Refusal.Reason, r.Refusal.Why
+		c.tell("%s (%s of %s) is refused: %v", id, op, name, r.Refusal)
 	case r.Err != nil:
-		c.w.tell("%s (%s of %s) fails: %v", c.name, id, name, r.Err)
-		c.note(&check.Event{Kind: check.GiveUp, Request: id})
-		return
+		e = &check.Event{Kind: check.GiveUp, Request: id}
+		c.tell("%s (%s of %s) fails: %v", id, op, name, r.Err)
 	case r.Grant != nil:
 		g := r.Grant
-		e.Token, e.Ticket, e.Key, e.TTL, e.Lease, e.Weak = g.Token, g.Ticket, g.Key, g.TTL, g.Lease, !g.Durable
-		c.w.tell("%s (%s of %s) is granted token %d ticket %d epoch %d ttl %v lease %v beat %d", c.name, id, name, g.Token, g.Ticket, g.Epoch,
+		e.Token, e.Ticket, e.Key, e.TTL, e.Lease, e.Weak, e.Session = g.Token, g.Ticket, g.Key, g.TTL, g.Lease, !g.Durable, c.session
+		c.tell("%s (%s of %s) is granted token %d ticket %d epoch %d ttl %v lease %v beat %d", id, op, name, g.Token, g.Ticket, g.Epoch,
 			g.TTL, g.Lease, g.Beat)
 	default:
-		c.w.tell("%s (%s of %s) is answered %s", c.name, id, name, r.Data)
+		c.tell("%s (%s of %s) is answered %s", id, op, name, r.Data)
+		c.body(e, op, r.Data)
 	}
+	c.note(e)
+}
+
+// tell adds to the story.
+func (c *member) tell(format string, args ...any) {
+	if c.w.telling {
+		c.w.tell("%s", c.name+": "+fmt.Sprintf(format, args...))
+	}
+}
+
+// body tells what an answer that is no grant says.
+func (c *member) body(e *check.Event, op subjects.Op, data []byte) {
 	switch op {
+	case subjects.OpAcquire:
+		if bytes.Contains(data, []byte(`"queued":true`)) {
+			var body subjects.Queued
+			c.reads(&body, data)
+			e.Code, e.Ticket = 202, body.Ticket
+			return
+		}
+		var g subjects.Grant
+		c.reads(&g, data)
+		e.Token, e.Ticket, e.Key, e.TTL, e.Lease, e.Weak = g.Token, g.Ticket, g.Key, g.TTL, g.Lease, !g.Durable
 	case subjects.OpRelease:
 		var body subjects.Released
-		if c.reads(&body, r.Data) {
-			e.Token = body.Token
-		}
+		c.reads(&body, data)
+		e.Token = body.Token
 	case subjects.OpForce:
 		var body subjects.Forced
-		if c.reads(&body, r.Data) {
-			e.Token, e.Ended = body.Token, body.Ended
-		}
+		c.reads(&body, data)
+		e.Token, e.Ended = body.Token, body.Ended
+	case subjects.OpCancel:
+		var body subjects.Cancelled
+		c.reads(&body, data)
+		e.Was, e.Token = body.Was, body.Token
+		c.w.count("cancel of what was " + body.Was)
 	}
-	c.w.stats.Answers++
-	c.note(e)
 }
 
 // reads decodes an answer; there is none in a refusal.

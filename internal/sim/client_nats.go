@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/opencluster/oclocks/broker/edge"
+	"github.com/opencluster/oclocks/bucket"
 	"github.com/opencluster/oclocks/internal/check"
 	mind "github.com/opencluster/oclocks/internal/machine"
 	"github.com/opencluster/oclocks/subjects"
@@ -361,11 +362,35 @@ func (w *world) reply(from *machine, zone, to string, body subjects.Body) {
 	}
 }
 
+// listens says whether the client has subscribed to a session's events.
+func (c *member) listens(subject string) bool {
+	return c.events == subject || slices.ContainsFunc(c.tools, func(t *tool) bool { return t.events == subject })
+}
+
+// tellZone brings an event of a lock to somebody in the zone, if the zone has them switched on.
+func (w *world) tellZone(from *machine, e *bucket.Effect) {
+	event, ok := e.Body.(*subjects.LockEvent)
+	if !ok || !w.lockEvents {
+		w.fail("%v tells zone %s of %v, and it did not want that", from, e.Zone, e.Body)
+		return
+	}
+	told := *event
+	for _, c := range w.members {
+		if c.of.zone == e.Zone && !c.dead {
+			c.bring(from, "event", func() {
+				w.count("lock event " + told.Type)
+				c.note(&check.Event{Kind: check.Noticed, Name: told.Name, Token: told.Token})
+			})
+			return
+		}
+	}
+}
+
 // tellSession brings a session's event to those who listen to its subject.
 func (w *world) tellSession(from *machine, zone string, e *subjects.SessionEvent) {
 	data := e.AppendJSON(nil)
 	for _, c := range w.members {
-		if c.of.zone == zone && c.events == e.Subject {
+		if c.of.zone == zone && c.listens(e.Subject) {
 			c.bring(from, "event", func() { c.tidings(data, e.Subject) })
 		}
 	}

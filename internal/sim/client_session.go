@@ -47,7 +47,8 @@ type member struct {
 	serial  int    // of requests
 	claims  []*claim
 	waits   []*acquire // that are not answered
-	back    bool       // it has come back with the secret of an earlier process, whose holds it does not know
+	tools   []*tool
+	back    bool // it has come back with the secret of an earlier process, whose holds it does not know
 }
 
 // claim is what client.Claim is: a hold that was given to whoever asked for it.
@@ -248,6 +249,12 @@ func (c *member) tidings(data []byte, subject string) {
 		return
 	}
 	c.w.count("session event " + event.Type)
+	for _, t := range c.tools {
+		if t.events == subject {
+			t.tidings(&event)
+			return
+		}
+	}
 	c.m.Event(c.clock(), &event)
 }
 

@@ -38,7 +38,7 @@ func (c *member) think() {
 // begin does one thing.
 func (c *member) begin() {
 	w := c.w
-	switch w.draw(12) {
+	switch w.draw(14) {
 	case 0:
 		c.query(lockNames[w.draw(len(lockNames))])
 	case 1:
@@ -49,7 +49,20 @@ func (c *member) begin() {
 		if w.draw(3) == 0 {
 			c.force()
 		}
+	case 4:
+		if len(c.tools) == 0 {
+			c.useTool()
+		}
+	case 5:
+		c.many()
 	default:
+		c.lock()
+	}
+}
+
+// many asks for several locks at once.
+func (c *member) many() {
+	for range 2 + c.w.draw(6) {
 		c.lock()
 	}
 }
@@ -89,8 +102,11 @@ func (c *member) lock() {
 	case 1:
 		call.Endless, wait = true, 24*time.Hour
 	}
-	e := check.Event{Op: req.Op, Name: req.Name, Mode: req.Mode, Take: req.Take, Slots: req.Slots, Drain: req.Drain, Hold: req.Kind, TTL: req.TTL,
-		Grace: -1, Wait: wait, Session: c.session}
+	e := check.Event{Op: req.Op, Name: req.Name, Mode: req.Mode, Take: req.Take, Slots: req.Slots, Drain: req.Drain, Hold: subjects.Connection,
+		TTL: req.TTL, Grace: -1, Wait: wait, Session: c.session}
+	if req.Kind != subjects.KindDefault {
+		e.Hold = req.Kind
+	}
 	if req.Has&subjects.HasGrace != 0 {
 		e.Grace = req.Grace
 	}
@@ -232,7 +248,7 @@ func (c *member) renew(cl *claim) {
 }
 
 // raw sends a request as it is: the operations of client/operations.go.
-func (c *member) raw(req *subjects.Request, e check.Event, then func(r *mind.Result)) {
+func (c *member) raw(req *subjects.Request, e check.Event, then func(r *mind.Result)) (id string) {
 	e.Op, e.Name = req.Op, req.Name
 	c.wishes++
 	owner := c.asked(e, func(r *mind.Result) {
@@ -240,6 +256,7 @@ func (c *member) raw(req *subjects.Request, e check.Event, then func(r *mind.Res
 		then(r)
 	})
 	c.submit(&mind.Call{Req: req, Raw: true, Owner: owner})
+	return owner.id
 }
 
 func (c *member) query(name string) {

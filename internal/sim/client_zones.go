@@ -17,6 +17,7 @@ var zoneNames = []string{"z0", "z1", "z2"}
 // inboxes: what leaks looks like one's own.
 func (w *world) populate() {
 	w.zones = zoneNames[:1+w.draw(len(zoneNames))]
+	w.lockEvents = w.draw(4) == 0
 	kinds := w.draw(6) // now and then only one kind of clients is there
 	for i := range w.mix.clients + len(w.zones) - 1 {
 		zone, number := w.zones[i%len(w.zones)], i/len(w.zones)
@@ -67,9 +68,13 @@ func (w *world) zonesFounded() ([]conf.Zone, map[string]conf.ZoneKeys) {
 	return zones, keys
 }
 
-// tellZone is an event of a lock: nobody has switched them on.
-func (w *world) tellZone(from *machine, e *bucket.Effect) {
-	w.fail("%v tells zone %s of %v, and it did not want that", from, e.Zone, e.Body)
+// zoneSettings are those of all zones.
+func (w *world) zoneSettings() map[string]bucket.ZoneSettings {
+	settings := map[string]bucket.ZoneSettings{}
+	for _, zone := range w.zones {
+		settings[zone] = bucket.ZoneSettings{LockEvents: w.lockEvents}
+	}
+	return settings
 }
 
 // describeLocks draws what the primaries have.

@@ -57,7 +57,7 @@ func (p *process) bucketConfig(number uint32, self chain.Member) replicated.Conf
 	return replicated.Config{
 		Table: table,
 		Chain: chain.Config{Bucket: number, Self: self, Acks: p.state.Settings.Acks, Recovery: int64(p.state.Recovery())},
-		Zones: map[string]bucket.ZoneSettings{},
+		Zones: p.w.zoneSettings(),
 	}
 }
 

@@ -27,16 +27,18 @@ type world struct {
 	inboxes  map[address]receiver
 	cids     uint64 // connections of clients
 	forces   int
-	links    [maxMachines * maxMachines]link
-	spared   int64 // nothing more is taken from the group before
-	quiet    int64 // no fault before
-	calm     int64 // no burst before
-	began    int64
-	views    int // that were seen when there might have been a burst
-	causes   int // of the driver
-	bursts   int
-	caused   []cause
-	healed   bool // nothing goes wrong any more
+
+	lockEvents bool // the zones have them switched on
+	links      [maxMachines * maxMachines]link
+	spared     int64 // nothing more is taken from the group before
+	quiet      int64 // no fault before
+	calm       int64 // no burst before
+	began      int64
+	views      int // that were seen when there might have been a burst
+	causes     int // of the driver
+	bursts     int
+	caused     []cause
+	healed     bool // nothing goes wrong any more
 
 	check checker
 	stats Stats

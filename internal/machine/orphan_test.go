@@ -1,0 +1,80 @@
+package machine
+
+import (
+	"testing"
+	"time"
+
+	"github.com/opencluster/oclocks/subjects"
+)
+
+// counts is a node's answer to a keep-alive that counts tokens in the bucket of a name.
+func (s *script) counts(beat sentMessage, name string, tokens ...uint64) *subjects.Kept {
+	part := subjects.KeptBucket{Bucket: s.m.bucketOf(name), Count: len(tokens)}
+	for _, token := range tokens {
+		part.Hash ^= subjects.TokenHash(token)
+	}
+	return &subjects.Kept{Node: "n", Beat: beat.req.Beat, Lease: scriptLease, Count: part.Count, Hash: part.Hash,
+		Buckets: []subjects.KeptBucket{part}}
+}
+
+// "Clients release tokens that they do not know": a recovery has undone a release. (Simulator, seed 3009 of 22 November.)
+func TestRevivedHoldIsReleasedAgain(t *testing.T) {
+	s := newScript(t)
+	holds := s.begin("a", "b")
+	s.do(func(now int64) { s.m.Release(now, holds[0], "", "owner") })
+	s.answer(s.next(subjects.OpRelease), &subjects.Released{Token: 10})
+	s.pass(scriptLease / 2)
+	beat := s.next(subjects.OpKeep)
+	s.quiet()
+	s.answer(beat, s.counts(beat, "a", 10))
+	release := s.next(subjects.OpRelease)
+	if release.req.Key != 10 || release.req.Name != "a" {
+		t.Fatalf("released %q with key %d", release.req.Name, release.req.Key)
+	}
+	s.answer(beat, s.counts(beat, "a", 10)) // while that is under way
+	s.quiet()
+	s.answer(release, &subjects.Released{Token: 10})
+	s.state(holds[0], Released)
+	if len(s.over) != 3 { // two acquires and the first release
+		t.Errorf("%d calls were told of", len(s.over))
+	}
+}
+
+// A waiter that was answered long ago is granted once more: nobody wants that.
+func TestGrantToNobodyIsReleased(t *testing.T) {
+	s := newScript(t)
+	s.acquire("a", nil)
+	s.opened(1)
+	acquire := s.next(subjects.OpAcquire)
+	s.grant(acquire, 10, nil)
+	s.do(func(now int64) { s.m.Release(now, s.m.holds[0], "", nil) })
+	s.grant(acquire, 10, nil) // told twice
+	release := s.next(subjects.OpRelease)
+	s.quiet()
+	s.answer(release, &subjects.Released{Token: 10})
+	s.grant(acquire, 10, nil)
+	s.quiet()
+	s.grant(acquire, 11, nil)
+	if again := s.next(subjects.OpRelease); again.req.Key != 11 {
+		t.Errorf("released the key %d", again.req.Key)
+	}
+	s.grant(acquire, 11, nil) // which is under way
+	s.quiet()
+}
+
+// What was lost by the word of the broker may wait for its holder's confirmation: a grant that is told again releases nothing.
+func TestGrantOfForcedHoldIsNoNews(t *testing.T) {
+	s := newScript(t)
+	s.acquire("a", nil)
+	s.opened(1)
+	acquire := s.next(subjects.OpAcquire)
+	s.grant(acquire, 10, nil)
+	h := s.m.holds[0]
+	s.do(func(now int64) { s.m.Event(now, &subjects.SessionEvent{Type: "forced", Name: "a", Token: 10}) })
+	s.state(h, Lost)
+	s.grant(acquire, 10, nil)
+	s.pass(time.Millisecond)
+	s.quiet()
+	s.do(func(now int64) { s.m.Release(now, h, "", nil) })
+	s.next(subjects.OpRelease)
+}
