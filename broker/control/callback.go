@@ -27,20 +27,15 @@ func (c *Control) mayLease(number, raft uint64) error {
 	return reign.MayLease(c.State(), *c.barred.Load(), number, raft)
 }
 
+// event notes what others want to know, and leaves the rest for the desk and the reign.
 func (c *Control) event(e arbiter.Event) {
 	switch e := e.(type) {
 	case arbiter.Leadership:
-		c.mu.Lock()
-		c.lead = e
-		c.mu.Unlock()
-		c.box.notice(desk.Leadership{Leadership: e})
-		c.bell.ring()
+		defer c.bell.ring()
 	case arbiter.Granted:
-		l := desk.Lease{Lease: chain.Lease{Until: e.Until, Under: e.Under}, Live: e.Live}
 		c.mu.Lock()
-		c.granted, c.refusal = l, ""
+		c.granted, c.refusal = desk.Lease{Lease: chain.Lease{Until: e.Until, Under: e.Under}, Live: e.Live}, ""
 		c.mu.Unlock()
-		c.box.with(func(in *desk.Inbox) { in.Grant(l) })
 	case arbiter.Refusal:
 		c.mu.Lock()
 		told := c.refusal == e.Why
@@ -51,10 +46,11 @@ func (c *Control) event(e arbiter.Event) {
 		}
 	case arbiter.Quarantine:
 		c.quarantine(e)
-	case arbiter.Membership:
+	}
+	changed := false
+	c.box.with(func(in *desk.Inbox) { changed = in.Arbiter(e) })
+	if changed {
 		c.wakeReign()
-	case arbiter.Removed:
-		c.fail(ErrRemoved)
 	}
 }
 

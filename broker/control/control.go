@@ -23,7 +23,7 @@ import (
 const (
 	probeWait    = 300 * time.Millisecond // for an answer of a node that is there
 	requestWait  = 2 * time.Second        // for an answer of the leader
-	maxAnswering = 32 // requests that are being answered
+	maxAnswering = 32                     // requests that are being answered
 )
 
 // Control is the control plane on this node.
@@ -61,7 +61,6 @@ type Control struct {
 
 	mu      sync.Mutex
 	self    identity
-	lead    arbiter.Leadership
 	copies  Copies // nil before Serve
 	granted desk.Lease
 	refusal string // why the leader gave no lease last

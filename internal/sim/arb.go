@@ -8,9 +8,7 @@ import (
 
 	"github.com/opencluster/oclocks/arbiter/core"
 	"github.com/opencluster/oclocks/broker/control/desk"
-	"github.com/opencluster/oclocks/broker/control/flow"
 	"github.com/opencluster/oclocks/broker/control/reign"
-	"github.com/opencluster/oclocks/bucket/chain"
 	"github.com/opencluster/oclocks/conf/shared"
 )
 
@@ -252,18 +250,13 @@ func (p *process) mayLease(number, raft uint64) error {
 }
 
 func (p *process) event(e core.Event) {
-	switch e := e.(type) {
-	case core.Leadership:
-		p.desk.notice(desk.Leadership{Leadership: e})
-	case core.Granted:
-		l := desk.Lease{Lease: chain.Lease{Until: e.Until, Under: e.Under}, Live: e.Live}
-		p.desk.with(func(in *desk.Inbox) { in.Grant(l) })
-	case core.Quarantine:
+	if e, ok := e.(core.Quarantine); ok {
 		p.w.fail("the state of node %d has come apart at change %d: %x, the leader's is %x", e.Number, e.Change, e.Have, e.Want)
-	case core.Membership:
+	}
+	changed := false
+	p.desk.with(func(in *desk.Inbox) { changed = in.Arbiter(e) })
+	if changed {
 		p.wakeReign()
-	case core.Removed:
-		p.ended(flow.ErrRemoved)
 	}
 }
 

@@ -111,6 +111,8 @@ func (d *Desk) event(e Event) {
 		d.order(e)
 	case Leadership:
 		d.leadership(e.Leadership)
+	case Removed:
+		d.removed()
 	case Route:
 		d.route(e)
 	case Hello:

@@ -18,7 +18,8 @@ const (
 	maxBuckets = 1 << 16
 )
 
-// Event is something that has happened: [Order], [Leadership], [Route], [Hello], [Heard], [Farewell], [Never] or [Introduce].
+// Event is something that has happened: [Order], [Leadership], [Removed], [Route], [Hello], [Heard], [Farewell], [Never] or
+// [Introduce].
 type Event interface{ event() }
 
 type (
@@ -30,6 +31,8 @@ type (
 	}
 	// Leadership is what the arbiter says of it.
 	Leadership struct{ core.Leadership }
+	// Removed says that this node's arbiter is no member of the group any more.
+	Removed struct{}
 	// Route says that the route to a node was opened or closed.
 	Route struct {
 		Identifier string
@@ -57,6 +60,7 @@ type (
 
 func (Order) event()      {}
 func (Leadership) event() {}
+func (Removed) event()    {}
 func (Route) event()      {}
 func (Hello) event()      {}
 func (Heard) event()      {}
@@ -87,6 +91,23 @@ func (b *Inbox) Push(change uint64, state *shared.State) { b.feed.Push(change, s
 func (b *Inbox) Serve() {
 	b.serve = true
 	b.feed.Open()
+}
+
+// Arbiter takes what the arbiter says, on its goroutine, after the changes that it has applied before; of leases the newest counts.
+// reign says that the reign wants to know that something has changed. Of the rest (core.Refusal, core.Quarantine) the desk wants
+// to know nothing.
+func (b *Inbox) Arbiter(e core.Event) (reign bool) {
+	switch e := e.(type) {
+	case core.Leadership:
+		b.Notice(Leadership{e})
+	case core.Granted:
+		b.Grant(Lease{chain.Lease{Until: e.Until, Under: e.Under}, e.Live})
+	case core.Membership:
+		return true
+	case core.Removed:
+		b.Notice(Removed{})
+	}
+	return false
 }
 
 // Grant takes a lease; the newest counts.

@@ -40,6 +40,17 @@ func (d *Desk) checkSelf() {
 	}
 }
 
+// removed: its vote counts no more, so there is nothing to linger for.
+func (d *Desk) removed() {
+	if d.over == nil {
+		d.over, d.overAt = flow.ErrRemoved, d.f.Now
+	}
+	if !d.failed {
+		d.failed = true
+		d.do(Over{d.over})
+	}
+}
+
 // lingers says that a removed node goes on a little, without its copies: its vote may be needed until the group is without
 // it, and if it leads nobody else can see to that.
 func (d *Desk) lingers() bool {
