@@ -62,7 +62,7 @@
 // [Double] adds to each bucket b a second half, bucket b + (number of buckets). What b had is split by a change in b's own
 // history (chain.Replica.Fork), which its primary makes when it has applied the doubling, or whoever becomes primary then.
 // The half gets the same members and in-sync set, since every copy of b that has that change has the half's state too, and
-// the epoch that follows b's, as one in which nobody has acted: a copy that has forked finds a view that it does not know,
+// an epoch far ahead of b's, one in which nobody has acted: a copy that has forked finds a view that it does not know,
 // and its primary takes over in it. No bucket may be without a view or in recovery then.
 //
 // What is asked of those who fork: the half's history must begin below every change of its own, and b may have gone on to

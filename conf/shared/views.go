@@ -126,6 +126,11 @@ func (t *turn) setPin(bucket uint32, number uint64) {
 	t.next.Pins = pins
 }
 
+// ahead is by how much the first epoch of a half is ahead of the bucket's that is split. That one may go on to other epochs, and
+// so to higher terms of its tokens, before it is split; the half begins with those terms, and its epochs must not be too low
+// for them (replicated.Bucket). No bucket gets a thousand primaries that die before they have split it.
+const ahead = 1024
+
 // double gives every bucket b a second half, bucket b + as many as there are now: see doc.go.
 func (t *turn) double(buckets uint32) error {
 	now := t.next.Buckets()
@@ -145,7 +150,7 @@ func (t *turn) double(buckets uint32) error {
 			return fmt.Errorf("%w: bucket %d is in recovery: try again later", ErrStale, b)
 		}
 		half := v.Clone()
-		half.Epoch++
+		half.Epoch += ahead
 		at := uint32(b) + now
 		next[at] = half
 		t.swap(0, viewEntry(at, &half))
