@@ -3,8 +3,9 @@
 // ([Copies]) what they have to know. While this node leads, it also runs the planner (arbiter/plan) and carries out what
 // that decides. Everything between nodes goes over NATS, in the account of the nodes (subject.go).
 //
-// It decides nothing about locks, and what it decides about copies is in pure packages: arbiter/plan, and flow below this
-// one. What is here carries.
+// It decides nothing about locks, and what it decides is in pure packages, which the simulator runs too: arbiter/plan, and below
+// this one flow, enrol (how a process becomes its node), desk (what the copies are told and when), and reign (what a leader
+// does). What is here carries: goroutines that put what happens into an inbox, step the room, and carry out what it wants.
 //
 // # From the start to the first lease
 //
@@ -61,19 +62,19 @@
 // # What the copies are told, and in which order
 //
 // Changes are applied on the arbiter's goroutine, which must not wait: it leaves the state, which is immutable, in a
-// flow.Feed. One goroutine (desk.go) calls Copies: for each change first the views that are new in it, then Applied. A
+// flow.Feed. One goroutine (teller.go) calls Copies: for each change first the views that are new in it, then Applied. A
 // lease is told as it comes; that a copy does not act under it before the change that it came with is applied is the copy's
 // own duty (chain.Replica.Grant), and the order here makes it right: Applied(c) comes after all views up to c.
 //
 // # What the copies ask
 //
-// Views that primaries propose are collected (flow.Asks), and go into one command at a time. That a copy is told Refused
+// Views that primaries propose are collected (flow.Asks, flow.Proposer), and go into one command at a time. That a copy is told Refused
 // only if no copy of its question can be committed any more is argued there. A command whose outcome is unknown is
 // proposed again.
 //
 // # Leading
 //
-// A reign (reign.go) begins when the arbiter says that this node leads, and ends when it does not any more or the term
+// A reign (leading.go, package reign) begins when the arbiter says that this node leads, and ends when it does not any more or the term
 // changes. It subscribes to leader.*, steps the planner when there is something new or the planner said when, proposes its
 // views, and sends its orders with the term. A node ignores an order of an older term than the newest that it knows: an order to
 // seal of a leader that was deposed would harm nobody's safety, but would stop a bucket for nothing. Orders and reports may
@@ -90,16 +91,16 @@
 // NATS callbacks and the arbiter's callbacks only put things into a box with limits and wake whoever owns it; nothing waits
 // there. Everything that the arbiter sends goes through one bounded queue to one goroutine that publishes (post.go).
 //
-//	desk       calls Copies; routes and greetings                          desk.go
-//	post       publishes                                                   post.go
-//	proposer   proposes this node's views, one command at a time           ask.go
-//	enrolment  asks for registration until it is there, then ends          register.go
-//	answers    32 at a time: status, and the leader's requests             serve.go
-//	reign      steps the planner, while this node leads                    reign.go
-//	its hands  its views, one command at a time; membership, one step      hands.go
+//	teller     calls Copies: package desk                           teller.go
+//	post       publishes                                            post.go
+//	proposer   proposes this node's views: flow.Proposer            ask.go
+//	enrolment  asks for registration: package enrol; then it ends   register.go
+//	answers    32 at a time: status, and commands for the leader    serve.go
+//	leading    package reign, while this node leads                 leading.go
+//	           and one for each command that the reign has proposed
 //
 // [Control.Close] ends all of them.
 //
-// Reading order: api.go, control.go, callback.go (what the arbiter calls), box.go, desk.go, ask.go, register.go, admit.go (the
-// leader's side of it), reign.go, hands.go, leave.go, then the rest.
+// Reading order: api.go, control.go, callback.go (what the arbiter calls), box.go, teller.go, ask.go, starts.go, register.go,
+// leading.go, leave.go, then the rest.
 package control

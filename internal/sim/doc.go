@@ -8,18 +8,19 @@
 // # What is the code that ships
 //
 // bucket, bucket/chain and bucket/replicated with the records of their journals; arbiter/core; conf/shared; arbiter/plan while a
-// node leads; broker/control/flow (Feed, Asks, Presence, Judge, Starts). Messages of the chain and frames of Raft are bytes on their
-// way.
+// node leads; broker/control/flow, enrol (how a process becomes its node), desk (what the copies are told) and reign (what a
+// leader does). Messages of the chain and frames of Raft are bytes on their way.
+//
+// desk.go, reign.go and enrol.go are the simulator's copies of broker/control/teller.go, leading.go, starts.go and register.go: they
+// put into an inbox, step, and carry out effects, and decide nothing.
 //
 // # What escapes the simulation
 //
 // Between the pure rooms stands code with goroutines. Its order is written here once more; each file says what it stands for. A
 // mistake there is found only if it was made here too. These are the candidates for pure rooms of their own:
 //
-//	arb.go      arbiter/run.go, call.go (turn, carryOut, apply); broker/control/callback.go
-//	desk.go     broker/control/desk.go, box.go (turn, tell, look, report)
-//	reign.go    broker/control/reign.go, hands.go, admit.go, ask.go (input, want, propose, order, register, outcomes)
-//	process.go  broker/control/starts.go, register.go (begins, enrolment, enrolled, become); broker/daemon.go, join.go
+//	arb.go      arbiter/run.go, call.go (turn, carryOut, apply, begin)
+//	process.go  broker/daemon.go, join.go; broker/control.begin (whether a cluster is founded)
 //	shard.go    broker/shard.go, perform.go, tables.go, fork.go (batch, commit, openBuckets, fork)
 //	tell.go     broker/copies.go, adopt.go
 //	links.go    broker/links.go (send, flush, receive)
