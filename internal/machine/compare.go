@@ -81,6 +81,9 @@ func (m *Machine) judge(now int64, b sentBeat, lease time.Duration, at *home, t 
 		hash ^= subjects.TokenHash(h.Grant.Token)
 	}
 	chosen, ok := choose(hash, count-len(t.stable), t.may)
+	if !ok && t.part != nil && count > len(t.stable) {
+		chosen, ok = m.revived(now, b, at, hash, count-len(t.stable), t.may)
+	}
 	if !ok && !mutant.On(mutant.KeepAliveExtendsAll) {
 		blurred := m.session.acquiring > 0 || len(t.may) > 0
 		m.mismatch(now, b, t.stable, blurred)
