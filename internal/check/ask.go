@@ -49,7 +49,9 @@ func (c *Checker) ask(cl *client, e *Event) {
 			a.hold.giveBack(c.now)
 		}
 	case subjects.OpRenew:
-		a.about()
+		if a.about(); a.hold != nil && a.ttl > 0 { // which may be shorter
+			a.hold.loosen(a.at + early(a.ttl))
+		}
 	case subjects.OpForce:
 		if a.about(); a.hold != nil {
 			a.hold.forced = true
@@ -110,11 +112,20 @@ func (c *Checker) answer(cl *client, e *Event) {
 		return
 	}
 	switch e.Code {
-	case 400, 413, 421, 429, 503:
-		return // it was not carried out, or the broker does not know any more
+	case 400, 413, 421, 429, 503: // it was not carried out, or the broker does not know any more
+		a.undone = true
+		return
 	case 202:
 		c.queued(a, e)
 		return
+	case 410:
+		if e.Reason == subjects.ReasonSession { // perhaps another bucket's word: what became of the request here is not known
+			a.undone = true
+			if !a.known() && !a.given {
+				c.giveUp(a)
+			}
+			return
+		}
 	}
 	if a.known() {
 		c.again(a, e)
@@ -170,11 +181,28 @@ func (c *Checker) giveUp(a *ask) {
 	c.fade(a, nil)
 }
 
+// anew has an acquire begin again: what was sent before is a request of its own from now on, which nobody waits for.
+func (c *Checker) anew(a *ask) {
+	if a == nil || a.op != subjects.OpAcquire || a.known() || a.given {
+		return
+	}
+	old := *a
+	old.step = nil
+	l := a.lock
+	l.unclear++
+	old.unsure(&l.window, c.now, nil)
+	a.floor, a.above, a.since, a.ticket = l.high, l.ticket, l.doubts, 0
+	if a.step != nil {
+		a.step.call = c.now
+		l.window.steps = append(l.window.steps, &step{what: unknown, call: old.at, ret: Never, ask: &old})
+	}
+}
+
 // inVain looks for requests that nobody answers.
 func (c *Checker) inVain() {
 	for _, cl := range c.order {
 		for _, a := range inOrder(cl.asks) {
-			if !cl.dead && !a.known() && !a.given && a.at+late(a.wait)+int64(patience) < c.now {
+			if !cl.dead && !a.known() && !a.given && !a.undone && a.at+late(a.wait)+int64(patience) < c.now {
 				c.violate(Queue, cl.zone.name, a.name(), "%s waits in vain: nobody has answered %s", cl.name, a)
 			}
 		}

@@ -89,8 +89,21 @@ func (c *Checker) disconnected(cl *client) {
 	}
 }
 
-// loosen notes that the hold may be over from now on, whatever its time is.
-func (h *hold) loosen(now int64) { h.loose = min(h.loose, now) }
+// loosen notes that the hold may be over from then on, whatever was told of its time.
+func (h *hold) loosen(at int64) { h.loose = min(h.loose, at) }
+
+// sessionOpened notes who has the session. Another client that comes back as the same one may end what the first had in it.
+func (c *Checker) sessionOpened(cl *client, e *Event) {
+	if o := cl.zone.sessions[e.Session]; o != nil && o != cl {
+		for _, h := range o.holds {
+			if h.ask.session == e.Session {
+				h.exempt = true
+				h.loosen(c.now)
+			}
+		}
+	}
+	cl.zone.sessions[e.Session] = cl
+}
 
 // sessionLost ends the belief in what belongs to the session.
 func (c *Checker) sessionLost(cl *client, e *Event) {
@@ -109,6 +122,7 @@ func (c *Checker) died(cl *client) {
 		h.disbelieve(c.now)
 		h.touched = c.now
 	}
+	c.disconnected(cl)
 	for _, a := range inOrder(cl.asks) {
 		if !a.known() && !a.given {
 			c.giveUp(a)
@@ -128,7 +142,7 @@ func (c *Checker) doubt(e *Event) {
 				continue
 			}
 			l.doubts++
-			l.ticket, l.doubtAt = 0, c.now
+			l.ticket, l.doubtAt, l.back = 0, c.now, l.high
 			for _, h := range l.holds { // order: each by itself
 				h.doubt(c)
 			}

@@ -22,9 +22,10 @@ type Checker struct {
 }
 
 type zone struct {
-	name  string
-	locks map[string]*lock
-	order []*lock // as they were first heard of
+	name     string
+	locks    map[string]*lock
+	order    []*lock            // as they were first heard of
+	sessions map[string]*client // who has opened it last
 }
 
 // client is somebody who asks. Its zone is that of its first event.
@@ -45,6 +46,7 @@ type lock struct {
 	forgot  uint64 // the highest token that is forgotten
 	doubts  int    // how often the end of its history may have been lost
 	doubtAt int64  // the last time
+	back    uint64 // the highest token at that time
 
 	holds    map[uint64]*hold // by token, forgotten ones left out
 	believed []*hold          // that somebody believes in; those whose time is over are taken out when somebody looks
@@ -86,6 +88,7 @@ type ask struct {
 	heard     int64  // when that was told
 	told      uint64 // its token
 	hold      *hold  // acquire: what was granted; release, renew, force: what it is about
+	undone    bool   // it was answered that it was not carried out
 	given     bool   // nobody waits for it any more
 	cancelled *ask   // the first cancel of it
 	left      bool   // a cancel was answered: it was waiting, or not there yet
@@ -166,6 +169,8 @@ func (c *Checker) Add(e *Event) {
 		c.ask(cl, e)
 	case Answer:
 		c.answer(cl, e)
+	case Anew:
+		c.anew(cl.asks[e.Request])
 	case GiveUp:
 		if a := cl.asks[e.Request]; a != nil && !a.known() && !a.given {
 			c.giveUp(a)
@@ -175,6 +180,7 @@ func (c *Checker) Add(e *Event) {
 	case Disbelieve:
 		if h := cl.zone.hold(e.Name, e.Token); h != nil {
 			h.disbelieve(c.now)
+			h.loosen(c.now)
 		}
 	case Lost:
 		c.lost(cl, e)
@@ -190,7 +196,9 @@ func (c *Checker) Add(e *Event) {
 		c.checked(cl, e)
 	case Noticed:
 		c.noticed(cl, e)
-	case SessionOpened, KeptAlive, Connected: // what follows from them are beliefs
+	case SessionOpened:
+		c.sessionOpened(cl, e)
+	case KeptAlive, Connected: // what follows from them are beliefs
 	case None, Doubt, kindCount:
 		c.fail(Malformed, e, "an event of kind %d", e.Kind)
 	}
@@ -260,7 +268,7 @@ func (c *Checker) client(e *Event) *client {
 func (c *Checker) zone(name string) *zone {
 	z := c.zones[name]
 	if z == nil {
-		z = &zone{name: name, locks: map[string]*lock{}}
+		z = &zone{name: name, locks: map[string]*lock{}, sessions: map[string]*client{}}
 		c.zones[name] = z
 	}
 	return z

@@ -23,23 +23,26 @@ const (
 	// A release ends the belief in that hold. Plain: the request carries no id on the wire, so each sending has an effect of its own.
 	Ask
 	// Answer: an answer has come, also one that came before. Request, Code (200, 202 queued, or of the refusal), Reason, Why; and
-	//   acquire, renew  Token, Ticket, Key, TTL, Lease, Weak
+	//   acquire, renew  Token, Ticket, Key, TTL, Lease, Weak; Session, if it is in another one than was known when it was asked for
 	//   release, force  Token, Ended (force: the hold is over)
 	//   cancel          Was, Token
 	// The grant, timeout or end of what was queued (202) is another Answer of the same request, though it comes as a session's event.
 	Answer
+	// Anew: the client goes on with Request, an acquire, as a request with another id (in a new session, say). What it sent before may
+	// have its effect too, of which nobody is told.
+	Anew
 	// GiveUp: the client waits no more for Request. It may have its effect still.
 	GiveUp
 
 	// Believe: from now until Until (Never: for ever) the client believes to have the hold Token of Name. A later one about the same
 	// hold takes the place of the earlier.
 	Believe
-	// Disbelieve: it believes no more in Token of Name. The broker may have it still.
+	// Disbelieve: it believes no more in Token of Name. The broker may have it still; or the client has given it back in silence.
 	Disbelieve
 	// Lost: it was told, by an event or a keep-alive, that Token of Name is over. Why.
 	Lost
 
-	// SessionOpened: the client has a session. Session, Lease.
+	// SessionOpened: the client has a session, perhaps one that another client had before. Session, Lease.
 	SessionOpened
 	// SessionLost: the client was told that its Session is over; it believes in none of its connection holds. Why.
 	SessionLost
@@ -67,7 +70,7 @@ const (
 	kindCount
 )
 
-var kindWords = [kindCount]string{"", "ask", "answer", "give-up", "believe", "disbelieve", "lost", "session-opened", "session-lost",
+var kindWords = [kindCount]string{"", "ask", "answer", "anew", "give-up", "believe", "disbelieve", "lost", "session-opened", "session-lost",
 	"kept-alive", "disconnected", "connected", "died", "seen", "checked", "noticed", "doubt"}
 
 // String is the kind's word in recordings, "" for a kind that does not exist.

@@ -24,6 +24,9 @@ func (c *Checker) granted(a *ask, e *Event) {
 		index: -1, loose: Never,
 	}
 	a.hold = h
+	if e.Session != "" {
+		a.session = e.Session
+	}
 	c.tickets(a, h)
 	l.holds[h.token] = h
 	h.index = len(a.client.holds)

@@ -14,6 +14,7 @@ import (
 type window struct {
 	steps   []*step
 	pending int       // steps that are not finished
+	carried int       // steps that stand for requests of before
 	first   *image    // what may be at its beginning
 	maybe   []phantom // holds that may be there, though nobody was told
 }
@@ -129,7 +130,9 @@ func (c *Checker) abandon(a *ask) {
 func (a *ask) unsure(w *window, now int64, s *step) {
 	switch {
 	case a.op == subjects.OpAcquire:
-		s.what = unknown
+		if s != nil {
+			s.what = unknown
+		}
 		p := phantom{a, Never}
 		if a.ttl > 0 || a.kind == subjects.Connection {
 			p.until = now + late(a.wait) + late(a.ttl) + wander
@@ -161,7 +164,7 @@ func (c *Checker) read(l *lock, e *Event, since int64) {
 func (c *Checker) done(l *lock) {
 	w := &l.window
 	w.pending--
-	if n := len(w.steps); n >= c.opt.Window && w.pending == 0 || n >= 2*c.opt.Window {
+	if n := len(w.steps) - w.carried; n >= c.opt.Window && w.pending == 0 || n >= 2*c.opt.Window {
 		c.cut(l)
 	}
 }
@@ -169,9 +172,6 @@ func (c *Checker) done(l *lock) {
 // cut seeks an order for the window, and begins the next one. Of requests that are under way nothing is concluded.
 func (c *Checker) cut(l *lock) {
 	w := &l.window
-	if len(w.steps) == 0 {
-		return
-	}
 	for _, s := range w.steps {
 		if s.ask != nil && s.ask.step == s {
 			s.ask.step = nil
@@ -181,9 +181,10 @@ func (c *Checker) cut(l *lock) {
 	c.seek(l)
 	w.steps, w.pending = nil, 0
 	w.maybe = slices.DeleteFunc(w.maybe, func(p phantom) bool { return p.until < c.now || p.ask.known() })
-	w.first = &image{at: c.now, last: l.high}
-	for _, p := range w.maybe {
-		w.first.holders = append(w.first.holders, holder{mode: p.ask.mode, take: p.ask.take})
+	w.carried = len(w.maybe)
+	w.first = &image{at: c.now, last: l.high, back: l.back}
+	for _, p := range w.maybe { // it may have its effect at any time
+		w.steps = append(w.steps, &step{what: unknown, call: c.now, ret: Never, ask: p.ask})
 	}
 	for _, h := range l.holds { // order: sorted
 		if h.ended == "" {
@@ -210,7 +211,7 @@ func (c *Checker) seek(l *lock) {
 			history = append(history, porcupine.Operation{Input: s, Call: s.call, Return: s.ret})
 		}
 	}
-	if len(history) == 0 {
+	if len(history) == w.carried {
 		return
 	}
 	c.stats.Windows++

@@ -24,6 +24,7 @@ type image struct {
 	at      int64
 	last    uint64   // the last token
 	holders []holder // by token
+	back    uint64   // tokens up to this one may be there again: a recovery has lost how they ended
 }
 
 // holder is a hold in the model. Without a token it is one that may be there: nobody was told.
@@ -62,13 +63,13 @@ func (m *model) step(i *image, s *step) (bool, *image) {
 	case granted:
 		return m.grant(i, s)
 	case refused:
-		return len(i.holders) > 0, i
+		return len(i.holders) > 0 || i.back > 0, i
 	case released:
 		at := i.find(s.token)
-		return at >= 0, i.without(at)
+		return at >= 0 || s.token <= i.back, i.without(at)
 	case renewed:
 		at := i.find(s.token)
-		if at < 0 {
+		if at < 0 && s.token > i.back {
 			return false, i
 		}
 		return true, i.without(at).with(holder{s.token, s.hold.ask.mode, s.hold.ask.take, s.mayEnd, s.hold})
@@ -88,7 +89,7 @@ func (m *model) grant(i *image, s *step) (bool, *image) {
 	}
 	mode := s.ask.mode
 	sum := uint64(s.ask.take)
-	next := &image{last: max(s.token, i.last), holders: make([]holder, 0, len(i.holders)+1)}
+	next := &image{last: max(s.token, i.last), back: i.back, holders: make([]holder, 0, len(i.holders)+1)}
 	for _, h := range i.holders {
 		fits := h.mode == mode && mode != subjects.Exclusive
 		gone := h.gone(s.ret)
@@ -112,9 +113,12 @@ func (m *model) grant(i *image, s *step) (bool, *image) {
 
 // look compares the holders that somebody saw with those that are there.
 func (i *image) look(s *step) (bool, *image) {
-	next := &image{last: i.last}
+	next := &image{last: i.last, back: i.back}
 	for _, token := range s.holders {
 		at := i.find(token)
+		if at < 0 && token <= i.back {
+			continue
+		}
 		if at < 0 {
 			return false, i
 		}
@@ -157,7 +161,7 @@ func (i *image) find(token uint64) int {
 }
 
 func (i *image) with(h holder) *image {
-	next := &image{last: i.last, holders: append(slices.Clone(i.holders), h)}
+	next := &image{last: i.last, back: i.back, holders: append(slices.Clone(i.holders), h)}
 	next.sort()
 	return next
 }
@@ -166,7 +170,7 @@ func (i *image) without(at int) *image {
 	if at < 0 {
 		return i
 	}
-	return &image{last: i.last, holders: slices.Delete(slices.Clone(i.holders), at, at+1)}
+	return &image{last: i.last, back: i.back, holders: slices.Delete(slices.Clone(i.holders), at, at+1)}
 }
 
 func (i *image) sort() {

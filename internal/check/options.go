@@ -55,8 +55,8 @@ type Violation struct {
 	Text    string // for people
 }
 
-// String is "promise: text".
-func (v Violation) String() string { return string(v.Promise) + ": " + v.Text }
+// String is "promise, zone: text".
+func (v Violation) String() string { return string(v.Promise) + ", zone " + v.Zone + ": " + v.Text }
 
 // Stats counts what was looked at.
 type Stats struct {

@@ -12,6 +12,7 @@ func (c *Checker) queued(a *ask, e *Event) {
 		c.failLock(Malformed, a.lock, "%s is answered that it is queued", a)
 		return
 	}
+	a.undone = true // what follows is an event, which may be lost
 	c.ticket(a, e.Ticket)
 }
 

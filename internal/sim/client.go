@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/opencluster/oclocks/bucket"
+	"github.com/opencluster/oclocks/internal/check"
 	"github.com/opencluster/oclocks/subjects"
 )
 
@@ -34,17 +35,13 @@ type ask struct {
 	id       string
 	req      subjects.Request
 	reply    string
-	sent     int64  // first sending, by the client's clock
-	sentAt   int64  // and by the world's
-	floor    uint64 // the highest token of the lock that anybody had been told when it was sent first
+	sent     int64 // first sending, by the client's clock
+	sentAt   int64 // and by the world's
 	tries    int
 	answered bool
-	code     int // of the refusal that was the answer
-	grant    *subjects.Grant
-	since    int   // recoveries of the bucket when it was sent first
 	gone     bool  // nobody waits for it any more
 	due      int64 // to be sent again
-	then     func(body subjects.Body)
+	then     func(a *ask, body subjects.Body)
 }
 
 func newClient(w *world, zone, user string) *client {
@@ -56,8 +53,6 @@ func newClient(w *world, zone, user string) *client {
 	w.after(w.between(500*ms, 3*second), c.think)
 	return c
 }
-
-func (c *client) lockID(name string) lockID { return lockID{c.zone, name} }
 
 func (c *client) clock() int64           { return c.offset + int64(float64(c.w.now)*c.rate) }
 func (c *client) real(clock int64) int64 { return int64(float64(clock-c.offset) / c.rate) }
@@ -84,6 +79,9 @@ func (c *client) think() {
 // lockNames are the names that clients fight for. What begins with m is taken in all modes.
 var lockNames = []string{"x0", "x1", "x2", "x3", "x4", "x5", "m0", "m1", "s0"}
 
+// eternalNames is how many names there are, from e0 on, that are held without a limit.
+const eternalNames = 20
+
 // wish is one lock from its acquire to its end.
 func (c *client) wish() {
 	w := c.w
@@ -96,7 +94,7 @@ func (c *client) wish() {
 		req.Mode, req.Slots, req.Take = subjects.Semaphore, 3, uint32(1+w.draw(2))
 	}
 	if w.draw(8) == 0 { // a hold without a limit, which stays
-		req = subjects.Request{Op: subjects.OpAcquire, Name: fmt.Sprintf("e%d", w.draw(20)), Kind: subjects.Static, Has: subjects.HasTTL}
+		req = subjects.Request{Op: subjects.OpAcquire, Name: fmt.Sprintf("e%d", w.draw(eternalNames)), Kind: subjects.Static, Has: subjects.HasTTL}
 	}
 	if w.draw(3) > 0 && req.Name[0] != 'e' { // nobody waits for what may be kept
 		req.Wait, req.Has = time.Duration(w.between(100*ms, 20*second)), req.Has|subjects.HasWait
@@ -104,11 +102,15 @@ func (c *client) wish() {
 	eternal := req.Name[0] == 'e'
 	c.busy++
 	over := func() { c.busy-- }
-	c.ask(req, func(body subjects.Body) {
-		g, ok := body.(*subjects.Grant)
-		switch {
-		case !ok:
+	c.ask(req, nil, func(a *ask, body subjects.Body) {
+		grant, ok := body.(*subjects.Grant)
+		if !ok {
 			over()
+			return
+		}
+		g := &grip{grant: grant}
+		c.trust(g, c.trusted(a.sent, int64(grant.TTL)))
+		switch {
 		case eternal && w.draw(2) == 0:
 			over() // it is kept
 		default:
@@ -118,16 +120,15 @@ func (c *client) wish() {
 }
 
 // hold keeps a lock for a while and gives it back.
-func (c *client) hold(g *subjects.Grant, over func()) {
+func (c *client) hold(g *grip, over func()) {
 	w := c.w
 	until := w.now + w.between(0, 3*second)
-	ttl := int64(g.TTL)
+	ttl := int64(g.grant.TTL)
 	var step func()
 	step = func() {
 		c.awake(func() {
-			h := w.check.held(c.lockID(g.Name), g.Token)
 			switch {
-			case h == nil || h.lost:
+			case g.lost:
 				over()
 			case w.now >= until || w.healed:
 				if w.draw(20) == 0 && !w.healed && ttl > 0 {
@@ -149,25 +150,28 @@ func (c *client) hold(g *subjects.Grant, over func()) {
 	w.after(w.between(0, 200*ms), step)
 }
 
-func (c *client) renew(g *subjects.Grant) {
-	req := subjects.Request{Op: subjects.OpRenew, Name: g.Name, Key: g.Key}
+func (c *client) renew(g *grip) {
 	sent := c.clock()
-	a := c.make(req)
-	a.then = func(body subjects.Body) {
+	a := c.make(subjects.Request{Op: subjects.OpRenew, Name: g.grant.Name, Key: g.grant.Key}, "", g)
+	a.then = func(_ *ask, body subjects.Body) {
 		a.gone = true
 		delete(c.asks, a.reply)
+		c.heard(a, body)
 		switch b := body.(type) {
 		case *subjects.Grant:
-			c.w.check.trust(c, b.Name, b.Token, c.trusted(sent, int64(b.TTL)))
+			c.trust(g, c.trusted(sent, int64(b.TTL)))
 		case *subjects.Refusal:
-			if b.Code == 410 || b.Code == 404 || b.Code == 403 {
-				c.w.check.lose(c.lockID(g.Name), g.Token)
-			}
+			g.lost = g.lost || b.Code == 410 || b.Code == 404 || b.Code == 403
 		}
 	}
-	a.req.RequestID = ""
 	c.send(a)
-	c.w.after(5*second, func() { delete(c.asks, a.reply) })
+	c.w.after(5*second, func() {
+		if !a.gone {
+			a.gone = true
+			delete(c.asks, a.reply)
+			c.note(&check.Event{Kind: check.GiveUp, Request: a.id})
+		}
+	})
 }
 
 // trusted is until when, by the world's time, a client believes in what was asked for at that time of its own clock.
@@ -178,33 +182,31 @@ func (c *client) trusted(sent, ttl int64) int64 {
 	return c.real(sent + ttl/4*3)
 }
 
-func (c *client) release(g *subjects.Grant, over func()) {
-	c.w.check.givenBack(c.lockID(g.Name), g.Token)
-	c.ask(subjects.Request{Op: subjects.OpRelease, Name: g.Name, Key: g.Key}, func(body subjects.Body) {
-		if r, ok := body.(*subjects.Released); ok {
-			c.w.check.released(c.zone, g, r)
-		}
-		over()
-	})
+func (c *client) release(g *grip, over func()) {
+	g.back = true
+	c.ask(subjects.Request{Op: subjects.OpRelease, Name: g.grant.Name, Key: g.grant.Key}, g, func(*ask, subjects.Body) { over() })
 }
 
-func (c *client) make(req subjects.Request) *ask {
+// make makes a request, with an id on the wire if it is to be told from others when it is sent again.
+func (c *client) make(req subjects.Request, wireID string, about *grip) *ask {
 	c.serial++
 	a := &ask{c: c, id: fmt.Sprintf("%s.%d", c.name, c.serial), req: req}
 	a.reply = "_INBOX." + a.id // <user>.<serial>
-	a.req.RequestID = a.id
+	a.req.RequestID = wireID
 	a.sent, a.sentAt = c.clock(), c.w.now
-	a.floor, a.since = c.w.check.floor(c.lockID(req.Name))
 	c.asks[a.reply] = a
+	c.asked(a, about)
 	return a
 }
 
 // ask sends a request until it is answered.
-func (c *client) ask(req subjects.Request, then func(body subjects.Body)) {
-	a := c.make(req)
+func (c *client) ask(req subjects.Request, about *grip, then func(a *ask, body subjects.Body)) {
+	a := c.make(req, fmt.Sprintf("%s.%d", c.name, c.serial+1), about)
 	a.then = then
 	c.w.stats.Asks++
-	c.w.tell("%s asks %v %s (%s) mode %v ttl %v wait %v", c.name, req.Op, req.Name, a.id, req.Mode, req.TTL, req.Wait)
+	if c.w.telling {
+		c.w.tell("%s asks %v %s (%s) mode %v ttl %v wait %v", c.name, req.Op, req.Name, a.id, req.Mode, req.TTL, req.Wait)
+	}
 	c.again(a)
 }
 
@@ -322,29 +324,20 @@ func (c *client) answered(a *ask, body subjects.Body) {
 	case refused && refusal.Code == 503:
 		return // asked again after a while
 	case a.req.Op == subjects.OpRenew:
-		a.then(body)
+		a.then(a, body)
 		return
 	}
-	first := !a.answered
-	w.check.answer(a, body, first)
-	if !first {
+	c.heard(a, body)
+	if a.answered {
 		return
 	}
 	a.answered = true
-	if refused {
-		a.code = refusal.Code
-	}
 	w.stats.Answers++
 	if g, ok := body.(*subjects.Grant); ok {
-		a.grant = g
 		w.tell("%s is granted %s token %d ticket %d bucket %d epoch %d (%s)", c.name, g.Name, g.Token, g.Ticket, g.Bucket, g.Epoch, a.id)
-		until := c.trusted(a.sent, int64(g.TTL))
-		w.check.begin(c, a, g)
-		if until > w.now {
-			w.check.trust(c, g.Name, g.Token, until)
-		}
-	} else {
+		w.check.granted(c.zone, a.id, g)
+	} else if w.telling {
 		w.tell("%s is answered %s (%s)", c.name, body.AppendJSON(nil), a.id)
 	}
-	a.then(body)
+	a.then(a, body)
 }

@@ -3,6 +3,7 @@ package sim
 import (
 	"bytes"
 	"fmt"
+	"strings"
 
 	"github.com/opencluster/oclocks/internal/check"
 	mind "github.com/opencluster/oclocks/internal/machine"
@@ -42,6 +43,27 @@ func (c *member) believe() {
 	}
 }
 
+// anew tells the history of acquires that the machine asks for as new requests.
+func (c *member) anew() {
+	open := c.errands[:0]
+	for _, er := range c.errands {
+		if er.done {
+			continue
+		}
+		open = append(open, er)
+		number := er.call.Req.Number
+		if number == 0 { // it waits for a session, or for the proof of its grant
+			continue
+		}
+		if er.number != 0 && (number != er.number || c.session != er.session) {
+			c.w.count("acquire begun anew")
+			c.note(&check.Event{Kind: check.Anew, Request: er.id})
+		}
+		er.number, er.session = number, c.session
+	}
+	c.errands = open
+}
+
 // until is when the client's clock shows a time, as the history counts.
 func (c *member) until(end int64) int64 {
 	if end >= never/2 {
@@ -67,7 +89,7 @@ func (cl *claim) ended() {
 	c.w.tell("%s has lost %s token %d: %s %s", c.name, cl.hold.Grant.Name, cl.hold.Grant.Token, why.Reason, why.Why)
 	e := &check.Event{Kind: check.Disbelieve, Name: cl.hold.Grant.Name, Token: cl.hold.Grant.Token}
 	switch {
-	case cl.end <= c.clock()+1:
+	case cl.end <= c.clock()+1, strings.Contains(why.Message, "3/4 of"): // the machine has not heard it, it has counted
 		c.w.count("hold lost to time")
 	case why.Reason == subjects.ReasonSession:
 		c.w.count("hold lost with its session")
@@ -91,6 +113,7 @@ func (c *member) asked(e check.Event, then func(r *mind.Result)) *errand {
 		c.w.tell("%s asks %v %s (%s) token %d mode %v ttl %v wait %v", c.name, e.Op, e.Name, er.id, e.Token, e.Mode, e.TTL, e.Wait)
 	}
 	er.then = func(r *mind.Result) {
+		er.done = true
 		c.answered(er.id, e.Op, e.Name, r)
 		then(r)
 	}
@@ -113,6 +136,9 @@ func (c *member) answered(id string, op subjects.Op, name string, r *mind.Result
 		e.Token, e.Ticket, e.Key, e.TTL, e.Lease, e.Weak, e.Session = g.Token, g.Ticket, g.Key, g.TTL, g.Lease, !g.Durable, c.session
 		c.tell("%s (%s of %s) is granted token %d ticket %d epoch %d ttl %v lease %v beat %d", id, op, name, g.Token, g.Ticket, g.Epoch,
 			g.TTL, g.Lease, g.Beat)
+	case r.Data == nil: // it was given up
+		c.tell("%s (%s of %s) is over without an answer", id, op, name)
+		e = &check.Event{Kind: check.GiveUp, Request: id}
 	default:
 		c.tell("%s (%s of %s) is answered %s", id, op, name, r.Data)
 		c.body(e, op, r.Data)

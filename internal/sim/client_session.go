@@ -46,6 +46,7 @@ type member struct {
 	wishes  int    // that are not over
 	serial  int    // of requests
 	claims  []*claim
+	errands []*errand  // acquires
 	waits   []*acquire // that are not answered
 	tools   []*tool
 	back    bool // it has come back with the secret of an earlier process, whose holds it does not know
@@ -70,6 +71,11 @@ type acquire struct {
 type errand struct {
 	id   string // in the history
 	then func(r *mind.Result)
+
+	call    *mind.Call // an acquire
+	number  uint64     // its number in the session, as it was sent last
+	session string
+	done    bool
 }
 
 // newMember starts a process.
@@ -149,6 +155,7 @@ func (c *member) carryOut() {
 			}
 		}
 	}
+	c.anew()
 	c.believe()
 	if next := c.m.Next(); next != mind.Never {
 		c.arm(c.real(next) + 1)

@@ -118,13 +118,13 @@ func (c *member) lock() {
 			c.wishes--
 			return
 		}
-		w.stats.Grants++
 		w.count("hold of " + kindOf(req) + " " + req.Mode.String())
 		cl.granted = true
 		c.claims = append(c.claims, cl)
 		c.keepFor(cl, w.now+w.between(0, 3*second))
 	})
-	call.Owner = mine.of
+	call.Owner, mine.of.call = mine.of, call
+	c.errands = append(c.errands, mine.of)
 	c.waits = append(c.waits, mine)
 	c.submit(call)
 	if w.draw(5) == 0 {

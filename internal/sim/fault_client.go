@@ -10,10 +10,7 @@ var simpleKinds = []kind{
 		if len(c.asks) == 0 {
 			return false
 		}
-		for _, a := range c.asks { // order: each by itself
-			a.gone = true
-		}
-		clear(c.asks)
+		c.abandon()
 		c.busy = 0
 		return true
 	}},
