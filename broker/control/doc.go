@@ -94,7 +94,7 @@
 //	teller     calls Copies: package desk                           teller.go
 //	post       publishes                                            post.go
 //	proposer   proposes this node's views: flow.Proposer            ask.go
-//	enrolment  asks for registration: package enrol; then it ends   register.go
+//	enrolment  asks for registration: package enrol                 register.go
 //	answers    32 at a time: status, and commands for the leader    serve.go
 //	leading    package reign, while this node leads                 leading.go
 //	           and one for each command that the reign has proposed

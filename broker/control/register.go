@@ -79,7 +79,7 @@ func (c *Control) probeCluster(ctx context.Context) (exists, answers bool, err e
 	}
 }
 
-// enrolment asks for registration until the node is registered.
+// enrolment asks for registration until the node is registered, and now and then while it knows of no leader.
 func (c *Control) enrolment() {
 	request := encode(shared.Register{
 		ID: c.cfg.Identifier, Raft: c.store.RaftID(), Fresh: c.cfg.Fresh, Name: c.cfg.Name, Location: c.cfg.Location,
@@ -92,7 +92,8 @@ func (c *Control) enrolment() {
 	var answer *admission
 	for {
 		changed := c.bell.wait()
-		out := e.Step(boottime.Now(), c.State(), answer)
+		facts := enrol.Facts{State: c.State(), Leader: c.arb.Status().Leader, Now: boottime.Now()}
+		out := e.Step(facts, answer)
 		answer = nil
 		switch {
 		case out.Fail != nil:
@@ -102,8 +103,8 @@ func (c *Control) enrolment() {
 		case out.Become != nil:
 			if err := c.become(out.Become, out.Starts); err != nil {
 				c.fail(err)
+				return
 			}
-			return
 		case out.Ask:
 			answer = c.askRegister(request)
 			if c.ctx.Err() != nil {

@@ -239,7 +239,7 @@ func (a *arb) peer(raft uint64, alive bool) {
 // applied, mayLease and event are those of control/callback.go.
 func (p *process) applied(change uint64) {
 	p.desk.with(func(in *desk.Inbox) { in.Push(change, p.arb.fsm.State()) })
-	if p.enrols != nil {
+	if p.enrols != nil && p.identity.Number == 0 {
 		p.enrols.ring()
 	}
 	p.wakeReign()
@@ -252,6 +252,9 @@ func (p *process) mayLease(number, raft uint64) error {
 func (p *process) event(e core.Event) {
 	if e, ok := e.(core.Quarantine); ok {
 		p.w.fail("the state of node %d has come apart at change %d: %x, the leader's is %x", e.Number, e.Change, e.Have, e.Want)
+	}
+	if _, ok := e.(core.Leadership); ok && p.enrols != nil {
+		p.enrols.ring()
 	}
 	changed := false
 	p.desk.with(func(in *desk.Inbox) { changed = in.Arbiter(e) })

@@ -94,16 +94,16 @@ func (p *process) enrol() {
 
 func (e *enrolment) turn() {
 	p := e.p
-	out := e.room.Step(p.m.clock(), p.shared(), e.answer)
+	out := e.room.Step(enrol.Facts{State: p.shared(), Leader: p.arb.node.Status().Leader, Now: p.m.clock()}, e.answer)
 	e.answer = nil
 	switch {
 	case out.Fail != nil:
 		e.failed(out)
 		return
 	case out.Become != nil:
-		p.enrols, e.over = nil, true
-		p.become(out.Become, out.Starts)
-		return
+		if p.become(out.Become, out.Starts); p.dead {
+			return
+		}
 	case out.Ask:
 		e.ask()
 	}

@@ -21,7 +21,7 @@ type process struct {
 	keeping  keeping
 	past     past
 	identity desk.Identity
-	enrols   *enrolment // until it is registered
+	enrols   *enrolment
 	arb      *arb
 	desk     *teller
 	asks     *flow.Proposer

@@ -12,18 +12,29 @@ import (
 const (
 	retryFirst int64 = 20e6 // until a question is asked again
 	retryLast  int64 = 500e6
+	leaderless int64 = 5e9 // a registered node that has known of no leader for so long asks once more
 )
 
-// Enrolment asks whoever leads for registration until the node is registered.
+// Enrolment asks whoever leads for registration until the node is registered. Then it watches: a node that is removed while
+// messages do not reach it is no member of the group any more when they do, so nobody ever tells it. So when it has known of no
+// leader for a while it asks again. The same start is answered the same again, without effect; or it is told that it was removed.
 type Enrolment struct {
 	self   string
 	raft   uint64
 	start  uint64
 	disk   flow.Starts
 	phase  phase
-	until  int64 // of a pause, or of waiting for the state
+	until  int64 // of a pause, of waiting for the state, or of watching
 	retry  int64
 	answer reign.Answer // whose change is waited for
+	member bool         // it is registered
+}
+
+// Facts are what is known here before a step.
+type Facts struct {
+	Now    int64
+	State  *shared.State // the newest that is applied
+	Leader uint64        // raft ID of the leader; 0: none is known
 }
 
 type phase uint8
@@ -32,6 +43,7 @@ const (
 	pausing  phase = iota // until a time
 	asking                // a question is on its way
 	applying              // it is registered, and the state does not have that yet
+	watching
 	over
 )
 
@@ -54,64 +66,98 @@ func NewEnrolment(self string, raft, start uint64, disk flow.Starts) *Enrolment 
 	return &Enrolment{self: self, raft: raft, start: start, disk: disk, retry: retryFirst}
 }
 
-// Step takes the answer to the question that is on its way, if it has come. state is the newest that is applied here.
-func (e *Enrolment) Step(now int64, state *shared.State, answer *reign.Answer) (out Enrolled) {
+// Step takes the answer to the question that is on its way, if it has come.
+func (e *Enrolment) Step(f Facts, answer *reign.Answer) (out Enrolled) {
 	if e.phase == asking && answer != nil {
-		e.answered(now, answer, &out)
+		e.answered(&f, answer, &out)
 	}
 	if e.phase == applying {
-		e.apply(now, state, &out)
+		e.apply(&f, &out)
 	}
-	if e.phase == pausing && now >= e.until {
+	if e.phase == watching {
+		e.watch(&f)
+	}
+	if e.phase == pausing && f.Now >= e.until {
 		e.phase, out.Ask = asking, true
 	}
-	if e.phase == pausing || e.phase == applying {
+	if e.phase != asking && e.phase != over {
 		out.Next = e.until
 	}
 	return out
 }
 
-func (e *Enrolment) answered(now int64, a *reign.Answer, out *Enrolled) {
+func (e *Enrolment) answered(f *Facts, a *reign.Answer, out *Enrolled) {
 	switch {
-	case a.Kind == Silence.Kind:
-		e.retry = min(2*e.retry, retryLast)
-		e.phase, e.until = pausing, now+e.retry
-		return
-	case a.WaitMS > 0:
-		e.phase, e.until = pausing, now+min(a.WaitMS, RequestWait/1e6)*1e6
+	case a.Kind == Silence.Kind, a.WaitMS > 0:
+		e.phase = pausing
+		e.wait(f, a)
 		return
 	}
 	e.retry = retryFirst
-	if err := refusal(a); err != nil {
+	if err := e.refusal(a); err != nil {
 		e.phase, out.Fail, out.OldDisk = over, err, errors.Is(err, flow.ErrOldDisk)
 		return
 	}
-	e.phase, e.until, e.answer = applying, now+RequestWait, *a
+	if e.member {
+		e.watchFrom(f.Now)
+		return
+	}
+	e.phase, e.until, e.answer = applying, f.Now+RequestWait, *a
+}
+
+// wait puts the next question off.
+func (e *Enrolment) wait(f *Facts, a *reign.Answer) {
+	switch {
+	case e.member:
+		e.watchFrom(f.Now)
+	case a.WaitMS > 0:
+		e.until = f.Now + min(a.WaitMS, RequestWait/1e6)*1e6
+	default:
+		e.retry = min(2*e.retry, retryLast)
+		e.until = f.Now + e.retry
+	}
 }
 
 // apply waits until the registration is applied here. It gives up after some time, since the leader that has to send the log may
 // be gone.
-func (e *Enrolment) apply(now int64, state *shared.State, out *Enrolled) {
-	if state.Change < e.answer.Change {
-		if now >= e.until {
+func (e *Enrolment) apply(f *Facts, out *Enrolled) {
+	if f.State.Change < e.answer.Change {
+		if f.Now >= e.until {
 			e.phase = pausing
 		}
 		return
 	}
 	e.phase = over
-	switch n := state.NodeByID(e.self); {
+	switch n := f.State.NodeByID(e.self); {
 	case n == nil:
 		out.Fail = flow.ErrRemoved
 	case n.Raft != e.raft || n.Start != e.start: // another process has been registered since
 		out.Fail = fmt.Errorf("%w: it has registered at change %d", flow.ErrDuplicate, n.Registered)
 	default:
 		out.Become, out.Starts = n, e.disk.Registered(n.Start, n.Registered)
+		e.member = true
+		e.watchFrom(f.Now)
 	}
 }
 
-// refusal is why the leader will not register this node.
-func refusal(a *reign.Answer) error {
+func (e *Enrolment) watchFrom(now int64) { e.phase, e.until = watching, now+leaderless }
+
+// watch asks once more if no leader has been known since it began.
+func (e *Enrolment) watch(f *Facts) {
 	switch {
+	case f.Leader != 0:
+		e.until = f.Now + leaderless
+	case f.Now >= e.until:
+		e.phase = pausing
+	}
+}
+
+// refusal is why the leader will not register this node. To one that is registered a start that it does not know means another
+// process: its disk is as it was.
+func (e *Enrolment) refusal(a *reign.Answer) error {
+	switch {
+	case e.member && errors.Is(shared.Result{Kind: a.Kind}.Err(), shared.ErrOldDisk):
+		return fmt.Errorf("%w (%s)", flow.ErrDuplicate, a.Problem)
 	case a.Duplicate:
 		return fmt.Errorf("%w (%s)", flow.ErrDuplicate, a.Problem)
 	case a.Kind == "":

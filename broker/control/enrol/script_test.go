@@ -45,6 +45,7 @@ type world struct {
 	a     *Asking
 	e     *Enrolment
 	state *shared.State
+	lead  uint64
 }
 
 const ms = 1_000_000
@@ -85,6 +86,8 @@ func (w *world) do(f []string) {
 		if len(f) > 2 {
 			w.state.Nodes = []shared.Node{{ID: "me", Number: 3, Life: 2, Raft: w.num(f[2]), Start: w.num(f[3]), Registered: w.num(f[4])}}
 		}
+	case "leader":
+		w.lead = w.num(f[1])
 	case "step": // step NOW [silence|wait MS|duplicate|refused KIND|registered CHANGE]
 		w.step(w.now(f[1]), f[2:])
 	default:
@@ -120,7 +123,7 @@ func (w *world) step(now int64, f []string) {
 			a.Number, a.Life, a.Change = 3, 2, w.num(f[1])
 		}
 	}
-	out := w.e.Step(now, w.state, a)
+	out := w.e.Step(Facts{Now: now, State: w.state, Leader: w.lead}, a)
 	fmt.Fprintf(w.out, "%d: ask=%t next=%d", now/ms, out.Ask, out.Next/ms)
 	if out.Become != nil {
 		fmt.Fprintf(w.out, " become node %d, life %d, by change %d; the disk knows %+v", out.Become.Number, out.Become.Life, out.Become.Registered, out.Starts)

@@ -56,7 +56,11 @@ func (r *Reign) judge(f *Facts, q *Register, out *Output) (answer Answer, final 
 		return Answer{Kind: "command", Problem: fmt.Sprintf("%v: a registration without a start", shared.ErrCommand)}, true
 	}
 	if done, ok := r.admitted[request.Start]; ok {
-		return done, true
+		n := f.State.NodeByID(request.ID)
+		if f.State.Change < done.Change || n != nil && n.Start == request.Start {
+			return done, true
+		}
+		delete(r.admitted, request.Start) // it was removed, or another process is the node by now
 	}
 	first, asked := r.firsts[request.Start]
 	if !asked {

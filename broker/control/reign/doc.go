@@ -28,7 +28,7 @@
 // # Registrations
 //
 // They are judged in the order in which they come (flow.Judge), one at a time, so that one process has one outcome. A process that
-// asks again gets the answer that it got. Of each process it is kept when it asked first.
+// asks again gets the answer that it got, as long as that is true. Of each process it is kept when it asked first.
 //
 // Reading order: reign.go (inputs, outputs, Step), inbox.go, round.go (the planner), views.go, orders.go, admit.go.
 package reign

@@ -96,6 +96,9 @@ func (w *world) do(f []string) {
 		n := w.num(f[1])
 		st.Nodes = append(slices.Clone(st.Nodes), shared.Node{ID: id(n), Number: n, Life: 1, Raft: n, Start: n, Name: fmt.Sprintf("n%d", n), Priority: 5})
 		st.Last = max(st.Last, n)
+	case "remove":
+		n := w.num(f[1])
+		st.Nodes = slices.DeleteFunc(slices.Clone(st.Nodes), func(o shared.Node) bool { return o.Number == n })
 	case "views": // views 5:1,2 6:2,1
 		st.Views = nil
 		for _, s := range f[1:] {
