@@ -13,6 +13,9 @@ TESTFLAGS ?=
 FUZZTIME  ?= 10s
 ARGS      ?=
 
+# Of make chaos and make jepsen. LEDGER=docs/chaos-ledger.jsonl keeps the figures.
+CHAOSLEDGER = $(if $(LEDGER),-ledger '$(LEDGER)' -commit "$$(git rev-parse --short HEAD 2>/dev/null)")
+
 # Of make mutants.
 MUTANTS =
 SEEDS   = 2000
@@ -25,7 +28,7 @@ DIR   = $(BIN)/cluster
 PORT  =
 
 .DEFAULT_GOAL := help
-.PHONY: help build try run cluster test race cover fuzz sim mutants lint vuln bench bench-build tools model clean
+.PHONY: help build try run cluster test race cover fuzz sim chaos jepsen mutants lint vuln bench bench-build tools model clean
 
 help: ## list what can be done
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -74,6 +77,16 @@ fuzz: ## run each fuzz test for FUZZTIME (10s)
 sim: ## run simulated clusters for TIME=1m (START=seed, SEEDS=n, JOBS=n, LEDGER=file); exit status 1 if a promise is broken
 	$(GO) run ./internal/sim/simulate $(if $(TIME),-time='$(TIME)') $(if $(START),-start='$(START)') $(if $(findstring command,$(origin SEEDS)),-seeds='$(SEEDS)') \
 		$(if $(findstring command,$(origin JOBS)),-jobs='$(JOBS)') $(if $(LEDGER),-ledger='$(LEDGER)' -commit="$$(git rev-parse --short HEAD 2>/dev/null)")
+
+# A cluster of processes in network namespaces, so it needs root on Linux, and says so where it cannot. CHAOSDIR keeps what a broken run leaves.
+chaos: build ## do the worst to real daemons for TIME=10m (SEED=n, SCHEDULE=file of a run to repeat, PACE=2 half as fast, LEDGER=file, CHAOSDIR=dir)
+	$(GO) build -o $(BIN)/chaos ./internal/chaos/cmd
+	$(BIN)/chaos -bin $(BIN) -time '$(or $(TIME),10m)' $(if $(SEED),-seed '$(SEED)') $(if $(SCHEDULE),-schedule '$(SCHEDULE)') \
+		$(if $(PACE),-pace '$(PACE)') $(if $(CHAOSDIR),-dir '$(CHAOSDIR)') $(CHAOSLEDGER)
+
+jepsen: build ## Jepsen's lock test of etcd 3.4.3, with and without fencing, for TIME=2m (LEDGER=file)
+	$(GO) build -o $(BIN)/chaos ./internal/chaos/cmd
+	$(BIN)/chaos -jepsen -bin $(BIN) -time '$(or $(TIME),2m)' $(CHAOSLEDGER)
 
 # With MUTANTS the page is left alone unless PAGE says otherwise, so that a quick look changes nothing.
 mutants: ## have the simulator find each planted bug, and write docs/mutants.md (MUTANTS=name,... SEEDS=2000 JOBS=2)

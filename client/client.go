@@ -174,6 +174,7 @@ func (c *Client) perform() {
 		case machine.Send:
 			c.queue = append(c.queue, outgoing{subject: a.Subject, reply: c.inbox + a.Reply, body: a.Body})
 		case machine.Opened:
+			c.opts.log.Info("the session is open", "events", a.Subject) // before anything is sent in it
 			c.queue = append(c.queue, outgoing{subject: a.Subject, events: true})
 		case machine.Finish:
 			w := a.Call.Owner.(*waiter)

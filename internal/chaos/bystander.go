@@ -63,7 +63,7 @@ func (a *actor) force(ctx context.Context, c *client.Client, name string, token 
 	case err == nil:
 		a.tell(check.Event{Kind: check.Answer, Request: event.Request, Code: 200, Token: answer.Token, Ended: answer.Ended})
 	case errors.As(err, &r) && r.Code != 503:
-		a.tell(check.Event{Kind: check.Answer, Request: event.Request, Code: r.Code, Why: r.Why})
+		a.tell(check.Event{Kind: check.Answer, Request: event.Request, Code: r.Code, Reason: r.Reason, Why: r.Why})
 	default:
 		a.tell(check.Event{Kind: check.GiveUp, Request: event.Request})
 	}

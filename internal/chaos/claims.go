@@ -78,6 +78,7 @@ func (a *actor) claims(ctx context.Context, choose func(*client.Client, []client
 		if a.chance(0.5) {
 			opts = append(opts, client.WithLease(a.between(time.Second, 6*time.Second)))
 		}
+		a.begins()
 		c, err := a.connect(ctx, opts...)
 		if err != nil {
 			return err
@@ -95,7 +96,7 @@ func (a *actor) claims(ctx context.Context, choose func(*client.Client, []client
 func (a *actor) close(c *client.Client) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	c.Close(ctx) //nolint:errcheck // what is left ends with its lease
+	c.Close(ctx) // what is left ends with its lease
 }
 
 // once takes a lock, and what follows from it.
@@ -118,7 +119,9 @@ func (a *actor) once(ctx context.Context, c *client.Client, choose func(*client.
 	bounded, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	a.tell(t.event)
+	a.await(t.event.Request)
 	claim, err := t.take(bounded)
+	a.await("")
 	if err != nil {
 		a.refused(t.event.Request, err)
 		return
@@ -133,7 +136,7 @@ func (a *actor) once(ctx context.Context, c *client.Client, choose func(*client.
 func (a *actor) refused(request string, err error) {
 	var r *subjects.Refusal
 	if errors.As(err, &r) && r.Code != 503 && !errors.Is(err, client.ErrLost) && !errors.Is(err, client.ErrUnavailable) {
-		a.tell(check.Event{Kind: check.Answer, Request: request, Code: r.Code, Why: r.Why})
+		a.tell(check.Event{Kind: check.Answer, Request: request, Code: r.Code, Reason: r.Reason, Why: r.Why})
 		return
 	}
 	a.tell(check.Event{Kind: check.GiveUp, Request: request})
@@ -145,7 +148,7 @@ func (a *actor) hold(ctx context.Context, claim *client.Claim) {
 	if a.chance(0.03) {
 		long = a.between(500*time.Millisecond, 8*time.Second)
 	}
-	renewAt := int64(check.Never)
+	renewAt := check.Never
 	if a.chance(0.2) {
 		renewAt = boottime.Now() + int64(long/2)
 	}

@@ -81,7 +81,7 @@ func Jepsen(ctx context.Context, cfg JepsenConfig) (*JepsenFigures, error) {
 	}
 	f := store.figures()
 	f.Seconds, f.TTL, f.Pause, f.Workers = time.Since(began).Seconds(), cfg.TTL.String(), pause.String(), cfg.Workers
-	fmt.Fprintln(cfg.Out, f) //nolint:errcheck // for people
+	fmt.Fprintln(cfg.Out, f)
 	switch {
 	case ctx.Err() != nil:
 		return f, ctx.Err()
@@ -199,7 +199,7 @@ func (w *jepsenWorker) add(store *storeConn, token uint64, element int) (over bo
 	if read.Refused {
 		return false, nil // somebody with a higher token was there
 	}
-	time.Sleep(5 * time.Millisecond) // thinks: what a real update takes
+	<-time.After(5 * time.Millisecond) // thinks: what a real update takes
 	wrote, err := store.ask(&storeRequest{Worker: w.Number, Token: token, Write: true, Element: element, Set: append(read.Set, element)})
 	if err != nil {
 		return true, err

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -41,7 +40,7 @@ func (r *run) entry() *Entry {
 	defer r.mu.Unlock()
 	stats := r.history.checker.Stats()
 	return &Entry{
-		Time: time.Now().UTC().Truncate(time.Second), What: "chaos", Commit: commit(), Seed: r.schedule.Seed, Seconds: r.since(),
+		Time: time.Now().UTC().Truncate(time.Second), What: "chaos", Seed: r.schedule.Seed, Seconds: r.since(),
 		Nodes: r.schedule.Nodes, Clients: r.schedule.Clients * actors, Operations: r.history.operations, Events: stats.Events,
 		Grants: stats.Grants, Beliefs: stats.Beliefs, Ordered: stats.Ordered, Undecided: stats.Undecided, Doubts: stats.Doubts,
 		Rounds: len(r.schedule.Rounds), Faults: r.faults, Violations: len(r.history.checker.Violations()) + len(r.problems),
@@ -67,21 +66,12 @@ func JepsenEntry(ctx context.Context, cfg JepsenConfig) (*Entry, error) {
 	if f == nil {
 		return nil, err
 	}
-	e := &Entry{Time: time.Now().UTC().Truncate(time.Second), What: "jepsen", Commit: commit(), Seconds: f.Seconds, Nodes: 3, Clients: cfg.Workers,
+	e := &Entry{Time: time.Now().UTC().Truncate(time.Second), What: "jepsen", Seconds: f.Seconds, Nodes: 3, Clients: cfg.Workers,
 		Operations: f.Acknowledged + f.Refused, Faults: map[Kind]int{ClientStop: f.Pauses}, Jepsen: f}
 	if errors.Is(err, ErrViolation) {
 		e.Violations = 1
 	}
 	return e, err
-}
-
-// commit is what the repository's working directory is at, "" if that cannot be known.
-func commit() string {
-	out, err := exec.Command("git", "rev-parse", "--short", "HEAD").Output()
-	if err != nil {
-		return ""
-	}
-	return strings.TrimSpace(string(out))
 }
 
 // Append adds the entry to a ledger, a file with one JSON object a line.
@@ -102,4 +92,48 @@ func (e *Entry) Append(path string) error {
 		return fmt.Errorf("write the ledger: %w", err)
 	}
 	return nil
+}
+
+// Sum adds up the ledger in a file: a text for people.
+func Sum(path string) (string, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return "", fmt.Errorf("read the ledger: %w", err)
+	}
+	sum, runs := Entry{Faults: make(map[Kind]int)}, 0
+	var jepsen []string
+	for line := range strings.Lines(string(text)) {
+		var e Entry
+		if err := json.Unmarshal([]byte(line), &e); err != nil {
+			return "", fmt.Errorf("read the ledger: %w", err)
+		}
+		if e.Jepsen != nil {
+			jepsen = append(jepsen, e.Jepsen.String())
+			continue
+		}
+		runs++
+		sum.add(&e)
+	}
+	out := fmt.Sprintf("%d runs, %.0f minutes, %d requests of clients, %d grants, %d beliefs, %d recoveries of buckets, %d violations\n",
+		runs, sum.Seconds/60, sum.Operations, sum.Grants, sum.Beliefs, sum.Doubts, sum.Violations)
+	for _, kind := range Kinds() {
+		out += fmt.Sprintf("%7d %s\n", sum.Faults[kind], kind)
+	}
+	return out + strings.Join(jepsen, "\n"), nil
+}
+
+func (e *Entry) add(o *Entry) {
+	e.Seconds += o.Seconds
+	e.Operations += o.Operations
+	e.Events += o.Events
+	e.Grants += o.Grants
+	e.Beliefs += o.Beliefs
+	e.Ordered += o.Ordered
+	e.Undecided += o.Undecided
+	e.Doubts += o.Doubts
+	e.Rounds += o.Rounds
+	e.Violations += o.Violations
+	for kind, n := range o.Faults { // order: they are added
+		e.Faults[kind] += n
+	}
 }

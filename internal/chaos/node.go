@@ -98,7 +98,7 @@ func (r *run) launch(n *node) error {
 	}
 	n.leaving = false
 	cmd := n.Command(filepath.Join(r.bin, "oclocks-daemon"), nodes, []string{
-		"--allow-open-zone-on-any-address", "--max-lease", maxLease.String(), "--session-lease", "3s", "--buckets", fmt.Sprint(r.schedule.Buckets),
+		"--allow-open-zone-on-any-address", "--max-lease", maxLease.String(), "--session-lease", "3s", "--acks", r.schedule.Acks, "--buckets", fmt.Sprint(r.schedule.Buckets),
 	})
 	process, err := daemons.Start(cmd, (*exec.Cmd).StderrPipe, daemons.Output{File: filepath.Join(r.dir, "logs", n.Name+".log"), Keep: 200})
 	if err != nil {
@@ -131,7 +131,7 @@ func (r *run) attend(n *node, p *daemons.Process) {
 		return
 	}
 	for {
-		time.Sleep(500 * time.Millisecond) // as its supervisor would
+		<-time.After(500 * time.Millisecond) // as its supervisor would
 		n.mu.Lock()
 		again, full := n.process == p && n.downs == 0 && !n.gone && !n.leaving, n.full > 0
 		n.mu.Unlock()
@@ -208,7 +208,7 @@ func stands(p *daemons.Process) bool {
 		if _, rest, ok := strings.Cut(string(text), ") "); ok && strings.HasPrefix(rest, "T") {
 			return true
 		}
-		time.Sleep(5 * time.Millisecond)
+		<-time.After(5 * time.Millisecond)
 	}
 	return false
 }

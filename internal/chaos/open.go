@@ -75,8 +75,8 @@ func (r *run) open(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	r.say("%6.0fs %d nodes and %d client processes are at work; seed %d, %s, %s", r.since(), r.schedule.Nodes, r.schedule.Clients,
-		r.schedule.Seed, fmt.Sprint(r.schedule.Settings), r.dir)
+	r.say("%6.0fs %d nodes and %d client processes are at work; seed %d, acks %s, %s, %s", r.since(), r.schedule.Nodes, r.schedule.Clients,
+		r.schedule.Seed, r.schedule.Acks, fmt.Sprint(r.schedule.Settings), r.dir)
 	return nil
 }
 

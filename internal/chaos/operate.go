@@ -76,7 +76,7 @@ func (r *run) operate(ctx context.Context, s *Step) (*effect, error) {
 		return &effect{func() bool { r.undrain(n); return true }}, nil
 	case Double:
 		if r.schedule.Buckets<<r.doubled > mostBuckets/2 {
-			return nil, nil
+			return nil, errNoEffect
 		}
 		e, err := r.tell(ctx, "buckets", "double")
 		if err == nil {
@@ -127,7 +127,7 @@ func (r *run) addNode(ctx context.Context) bool {
 // removeNode has a node leave for ever: in good order, so that nothing is lost that only it has.
 func (r *run) removeNode(ctx context.Context, n *node) (*effect, error) {
 	if len(r.members()) <= 3 {
-		return nil, nil
+		return nil, errNoEffect
 	}
 	if err := r.redundant(ctx); err != nil {
 		return nil, err
@@ -189,7 +189,7 @@ func (r *run) heal(ctx context.Context) error {
 
 // comeTogether waits until all nodes are there and every bucket is as it should be, and clients are granted locks.
 func (r *run) comeTogether(ctx context.Context) error {
-	normal := [][]string{{"set", "acks", r.schedule.Settings["acks"]}, {"set", "min_quorum", "1"}, {"set", "copies", "0"}, {"set", "balance", "true"}}
+	normal := [][]string{{"set", "min_quorum", "1"}, {"set", "copies", "0"}, {"set", "balance", "true"}}
 	r.mu.Lock()
 	for _, n := range r.drained {
 		if !slices.Contains(r.leftovers, n) && !n.gone {

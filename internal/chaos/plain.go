@@ -43,18 +43,19 @@ type told struct {
 	Durable bool   `json:"durable"`
 	Was     string `json:"was"`
 	Error   *struct {
-		Code int    `json:"code"`
-		Why  string `json:"why"`
+		Code   int    `json:"code"`
+		Reason string `json:"reason"`
+		Why    string `json:"why"`
 	} `json:"error"`
 }
 
 func (t *told) key() uint64 {
-	key, _ := strconv.ParseUint(t.Key, 16, 64) //nolint:errcheck // 0 is no key
+	key, _ := strconv.ParseUint(t.Key, 16, 64) // 0 is no key
 	return key
 }
 
 func length(text string) time.Duration {
-	d, _ := time.ParseDuration(text) //nolint:errcheck // 0 is none
+	d, _ := time.ParseDuration(text) // 0 is none
 	return d
 }
 
@@ -99,13 +100,13 @@ func (a *actor) takePlain(ctx context.Context, nc *nats.Conn) {
 	request, ttl := a.request(), a.between(2*time.Second, 9*time.Second).Truncate(time.Millisecond)
 	body := ask{Name: a.lock("plain"), Kind: "static", TTL: ttl.String(), Holder: a.id, Request: a.id + "-" + request}
 	event := check.Event{Kind: check.Ask, Op: subjects.OpAcquire, Request: request, Hold: subjects.Static, TTL: ttl, Grace: -1}
-	switch {
-	case a.chance(0.2):
+	switch one := a.rng.Float64(); {
+	case one < 0.2:
 		body.Name, body.Mode, event.Mode = a.lock("rw"), "shared", subjects.Shared
-	case a.chance(0.2):
+	case one < 0.4:
 		event.Mode, event.Slots, event.Take = subjects.Semaphore, slots, uint32(1+a.rng.IntN(2)) //nolint:gosec // small
 		body.Name, body.Mode, body.Slots, body.Take = a.lock("semaphore"), "semaphore", event.Slots, event.Take
-	case a.chance(0.4):
+	case one < 0.65:
 		body.Name = a.lock("mutex")
 	}
 	if event.Name = body.Name; a.chance(0.7) {
@@ -119,10 +120,10 @@ func (a *actor) takePlain(ctx context.Context, nc *nats.Conn) {
 	if !event.Plain && a.chance(0.15) { // it changes its mind while it waits
 		stop := make(chan struct{})
 		defer func() { <-stop }()
-		delay := a.between(0, 500*time.Millisecond)
+		delay, acquire := a.between(0, 500*time.Millisecond), event
 		go func() {
 			defer close(stop)
-			a.cancelLater(ctx, nc, &body, &event, delay)
+			a.cancelLater(ctx, nc, acquire, delay)
 		}()
 	}
 	t := a.request1(ctx, nc, "acquire", &body, &event, event.Wait+4*time.Second)
@@ -170,7 +171,7 @@ func (a *actor) renewPlain(ctx context.Context, nc *nats.Conn, name string, held
 }
 
 // cancelLater takes an acquire back after a while. It runs beside the acquire, so it draws no random numbers.
-func (a *actor) cancelLater(ctx context.Context, nc *nats.Conn, body *ask, acquire *check.Event, delay time.Duration) {
+func (a *actor) cancelLater(ctx context.Context, nc *nats.Conn, acquire check.Event, delay time.Duration) {
 	timer := time.NewTimer(delay)
 	defer timer.Stop()
 	select {
@@ -178,9 +179,9 @@ func (a *actor) cancelLater(ctx context.Context, nc *nats.Conn, body *ask, acqui
 	case <-ctx.Done():
 		return
 	}
-	event := check.Event{Kind: check.Ask, Op: subjects.OpCancel, Request: acquire.Request + "c", Of: acquire.Request, Name: body.Name}
+	event := check.Event{Kind: check.Ask, Op: subjects.OpCancel, Request: acquire.Request + "c", Of: acquire.Request, Name: acquire.Name}
 	a.tell(event)
-	a.request1(ctx, nc, "cancel", &ask{Name: body.Name, Request: body.Request}, &event, 4*time.Second)
+	a.request1(ctx, nc, "cancel", &ask{Name: acquire.Name, Request: a.id + "-" + acquire.Request}, &event, 4*time.Second)
 }
 
 // request1 sends a request that was told, again and again while nobody answers it, and tells the answer, or that it gave up: then it
@@ -224,7 +225,7 @@ func (a *actor) answered(ask *check.Event, t *told) {
 	e := check.Event{Kind: check.Answer, Request: ask.Request, Code: 200}
 	switch {
 	case t.Error != nil:
-		e.Code, e.Why = t.Error.Code, t.Error.Why
+		e.Code, e.Reason, e.Why = t.Error.Code, t.Error.Reason, t.Error.Why
 	case ask.Op == subjects.OpCancel:
 		e.Was, e.Token = t.Was, t.Token
 	case ask.Op == subjects.OpRelease:

@@ -199,18 +199,18 @@ func (t *trouble) carry(from, to net.Conn, life time.Duration) {
 	end := time.Now().Add(life)
 	for one := range parcels {
 		if wait := time.Until(one.at); wait > 0 {
-			time.Sleep(wait) // it is what the proxy is for
+			<-time.After(wait) // it is what the proxy is for
 		}
 		broken := (t.flip || t.garble) && time.Now().After(end)
 		if broken {
 			t.damage(one.bytes)
 			end = time.Now().Add(life)
 		}
-		if _, err := to.Write(one.bytes); err != nil || broken && t.garble {
-			return
-		}
 		if t.late > 0 {
 			t.hurt.Add(1)
+		}
+		if _, err := to.Write(one.bytes); err != nil || broken && t.garble {
+			return
 		}
 	}
 }

@@ -243,11 +243,11 @@ func (r *run) since() float64 { return float64(boottime.Now()-r.began) / 1e9 }
 
 // note writes a line into the run's log, with the history's time.
 func (r *run) note(format string, args ...any) {
-	fmt.Fprintf(r.log, "%d %8.3f %s\n", boottime.Now(), r.since(), fmt.Sprintf(format, args...)) //nolint:errcheck // a log
+	fmt.Fprintf(r.log, "%d %8.3f %s\n", boottime.Now(), r.since(), fmt.Sprintf(format, args...))
 }
 
 // say tells people.
 func (r *run) say(format string, args ...any) {
 	r.note(format, args...)
-	fmt.Fprintf(r.Out, format+"\n", args...) //nolint:errcheck // it is for people
+	fmt.Fprintf(r.Out, format+"\n", args...)
 }

@@ -87,6 +87,7 @@ type Schedule struct {
 	Nodes    int               `json:"nodes"`
 	Clients  int               `json:"clients"`
 	Buckets  int               `json:"buckets"`
+	Acks     string            `json:"acks"`
 	Settings map[string]string `json:"settings"` // changed before the first round
 	Rounds   []Round           `json:"rounds"`
 }
@@ -106,14 +107,23 @@ var weights = []struct {
 	{ClientKill, 6}, {ClientStop, 6}, {ClientCut, 4}, {ClientAway, 4}, {ClientDelay, 4}, {ClientGarb, 4},
 }
 
-// newSchedule writes the schedule of a seed: the same seed and length give the same schedule.
+// Kinds are all kinds of faults, in their order.
+func Kinds() (list []Kind) {
+	for _, w := range weights {
+		list = append(list, w.kind)
+	}
+	return list
+}
+
+// newSchedule writes the schedule of a seed: the same seed and length give the same schedule. Length is about how long the run is to
+// take on the whole; a quarter of it is for coming together.
 func newSchedule(seed uint64, length time.Duration) *Schedule {
 	rng := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // a test's choice
 	s := &Schedule{Seed: seed, Nodes: 3 + rng.IntN(3), Clients: 5, Buckets: 4 << rng.IntN(3), Settings: map[string]string{}}
-	s.Settings["acks"] = []string{"first", "first", "majority", "all"}[rng.IntN(4)]
+	s.Acks = []string{"first", "first", "majority", "all"}[rng.IntN(4)]
 	s.Settings["give_up"] = []string{"2s", "10s", "1m"}[rng.IntN(3)]
 	mix := chooseMix(rng)
-	for left := length; left > 0; left -= roundLength {
+	for left := length * 3 / 4; left > 0; left -= roundLength {
 		s.Rounds = append(s.Rounds, newRound(rng, mix, s, min(left, roundLength)))
 	}
 	return s
@@ -153,10 +163,13 @@ func newStep(rng *rand.Rand, kind Kind, s *Schedule) Step {
 	step.For = min(step.For, 20*time.Second)
 	other := 1 + (step.A+rng.IntN(s.Nodes-1))%s.Nodes
 	switch kind {
-	case KillTwo, Split, CutOneWay, CutTwoWays, Corrupt, Reset:
+	case KillTwo, Split, CutOneWay, CutTwoWays:
 		step.B = other
-	case Delay:
-		step.B, step.N = other, []int{5, 50, 200, 900}[rng.IntN(4)]
+	case Corrupt, Reset, Delay:
+		step.B, step.For = other, step.For+3*time.Second // a connection must come about again before anything can be done to it
+		if kind == Delay {
+			step.N = []int{5, 50, 200, 900}[rng.IntN(4)]
+		}
 	case KillAll, StopAll:
 		step.A, step.For = 0, min(step.For, 3*time.Second)
 	case AddNode, Double:
@@ -168,7 +181,7 @@ func newStep(rng *rand.Rand, kind Kind, s *Schedule) Step {
 	case WallClock:
 		step.N = []int{-86400 * 400, -3600, -5, 5, 3600, 86400 * 400}[rng.IntN(6)]
 	case Setting:
-		all := []struct{ key, value string }{{"acks", "first"}, {"acks", "majority"}, {"acks", "all"}, {"min_quorum", "2"}, {"min_quorum", "1"},
+		all := []struct{ key, value string }{{"min_quorum", "2"}, {"min_quorum", "1"},
 			{"copies", "2"}, {"copies", "0"}, {"balance", "false"}, {"balance", "true"}, {"sync", "always"}, {"sync", "background"}}
 		one := all[rng.IntN(len(all))]
 		step.A, step.For, step.Key, step.Value = 0, 0, one.key, one.value

@@ -2,6 +2,7 @@ package chaos
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -31,7 +32,7 @@ func (r *run) step(ctx context.Context, s *Step, begin time.Time) {
 	e, err := r.begin(ctx, s)
 	r.opening.Unlock()
 	happened := false
-	if err == nil && e != nil {
+	if err == nil {
 		sleep(ctx, s.For)
 		happened = e.end()
 	}
@@ -70,7 +71,10 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// begin begins a fault. nil: it cannot have an effect now.
+// errNoEffect says that a fault cannot have an effect now.
+var errNoEffect = errors.New("it has no effect now")
+
+// begin begins a fault.
 func (r *run) begin(ctx context.Context, s *Step) (*effect, error) {
 	switch s.Kind {
 	case Kill:
@@ -279,7 +283,7 @@ func (r *run) interpose(s *Step) (*effect, error) {
 		i, t.garble = clientHost(s.A), true
 	}
 	if i == j {
-		return nil, nil
+		return nil, errNoEffect
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -355,7 +359,7 @@ func (r *run) loseDisk(ctx context.Context, n *node) (*effect, error) {
 	}
 	if !n.down() {
 		r.up(n)
-		return nil, nil
+		return nil, errNoEffect
 	}
 	for _, name := range []string{"journal", "control.db"} {
 		if err := os.RemoveAll(filepath.Join(n.Dir, name)); err != nil {

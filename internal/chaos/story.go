@@ -45,7 +45,7 @@ func (r *run) around(v check.Violation) []string {
 		text string
 	}
 	var list []moment
-	paths, _ := filepath.Glob(filepath.Join(r.dir, "history", "*.jsonl")) //nolint:errcheck // the pattern is right
+	paths, _ := filepath.Glob(filepath.Join(r.dir, "history", "*.jsonl")) // the pattern is right
 	for _, path := range paths {
 		file, err := os.Open(path)
 		if err != nil {

@@ -48,7 +48,7 @@ func main() {
 
 func run() error {
 	cfg := chaos.Config{Out: os.Stdout}
-	var ledger string
+	var book, sum string
 	var jepsen bool
 	flag.DurationVar(&cfg.Length, "time", 10*time.Minute, "how long faults go on")
 	flag.Uint64Var(&cfg.Seed, "seed", 0, "of the schedule; 0 chooses one")
@@ -57,17 +57,24 @@ func run() error {
 	flag.StringVar(&cfg.Dir, "dir", filepath.Join(os.TempDir(), "oclocks-chaos"), "where a run keeps its data, which stays if a promise was broken")
 	flag.BoolVar(&cfg.Keep, "keep", false, "the data stays always")
 	flag.Float64Var(&cfg.Pace, "pace", 1, "of the clients: 2 is half as fast")
-	flag.StringVar(&ledger, "ledger", "", "file that gets a line with the figures of each run")
+	flag.StringVar(&book, "ledger", "", "file that gets a line with the figures of each run")
+	flag.StringVar(&sum, "sum", "", "add up the ledger in this file, and do nothing else")
+	flag.StringVar(&commit, "commit", "", "what is run, for the ledger")
 	flag.BoolVar(&jepsen, "jepsen", false, "Jepsen's lock test of etcd 3.4.3, with and without fencing, each for half of -time")
 	flag.Parse()
 	if flag.NArg() > 0 || cfg.Length <= 0 || cfg.Pace <= 0 {
 		flag.Usage()
 		os.Exit(2)
 	}
+	if sum != "" {
+		text, err := chaos.Sum(sum)
+		fmt.Println(text)
+		return err
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	if jepsen {
-		return runJepsen(ctx, cfg, ledger)
+		return runJepsen(ctx, cfg, book)
 	}
 	if !daemons.InHub() {
 		return again(ctx)
@@ -78,11 +85,20 @@ func run() error {
 	entry, err := chaos.Run(ctx, cfg)
 	if entry != nil {
 		fmt.Println(entry)
-		if ledger != "" {
-			err = errors.Join(err, entry.Append(ledger))
-		}
 	}
-	return err
+	return errors.Join(err, note(entry, book))
+}
+
+// commit is what is run.
+var commit string
+
+// note adds an entry to the ledger, if there is one.
+func note(entry *chaos.Entry, book string) error {
+	if entry == nil || book == "" {
+		return nil
+	}
+	entry.Commit = commit
+	return entry.Append(book)
 }
 
 // again runs this program in a network of its own.
@@ -105,7 +121,7 @@ func again(ctx context.Context) error {
 	return err
 }
 
-func runJepsen(ctx context.Context, cfg chaos.Config, ledger string) error {
+func runJepsen(ctx context.Context, cfg chaos.Config, book string) error {
 	dir, err := os.MkdirTemp("", "oclocks-jepsen")
 	if err != nil {
 		return fmt.Errorf("make a directory: %w", err)
@@ -122,10 +138,7 @@ func runJepsen(ctx context.Context, cfg chaos.Config, ledger string) error {
 			Fenced: fenced, Length: cfg.Length / 2, TTL: 2 * time.Second, Pauses: 5 * time.Second, Workers: 5, Bin: cfg.Bin,
 			Dir: filepath.Join(dir, fmt.Sprint("fenced-", fenced)), Out: os.Stdout,
 		})
-		if entry != nil && ledger != "" {
-			err = errors.Join(err, entry.Append(ledger))
-		}
-		if err != nil {
+		if err := errors.Join(err, note(entry, book)); err != nil {
 			return err
 		}
 	}
