@@ -20,7 +20,23 @@ func (m *Machine) Close(now int64) {
 			}
 		}
 	}
+	if c := m.session.opener; c != nil && m.session.token == "" && !m.sessionAwaited() {
+		m.session.phase, m.session.opener = none, nil
+		m.finish(c, Result{})
+	}
 	m.closeOn(now)
+}
+
+// sessionAwaited says whether something is to be done in a session: a release goes on after Close.
+func (m *Machine) sessionAwaited() bool {
+	for _, l := range []*callList{&m.others, &m.session.flight} {
+		for c := l.head; c != nil; c = c.next {
+			if c.inSession() {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // Idle says whether a closed machine has nothing under way.
@@ -66,7 +82,7 @@ func (m *Machine) letGo(now int64, h *Hold) {
 func (m *Machine) abort(now int64, c *Call) {
 	switch {
 	case c.role != forCaller:
-		if c.role == toOpen && m.session.token == "" || c.Req.Op == subjects.OpRenew {
+		if c.Req.Op == subjects.OpRenew {
 			m.finish(c, Result{})
 		}
 	case c.given && c.Req.Op == subjects.OpAcquire && c.cancel == nil:

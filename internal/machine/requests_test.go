@@ -437,6 +437,36 @@ func TestCloseTidiesUp(t *testing.T) {
 	}
 }
 
+// A release that waits for a session when the client is closed goes on, and so does the opening. (Simulator, seed 5006 of 22 November.)
+func TestCloseWhileASessionIsOpened(t *testing.T) {
+	s := newScript(t)
+	static := s.acquire("static", func(c *Call) { c.Req.Kind = subjects.Static })
+	s.opened(1)
+	s.grant(s.next(subjects.OpAcquire), 11, nil)
+	s.acquire("a", nil)
+	s.answer(s.next(subjects.OpAcquire), refusal(410, subjects.ReasonSession, subjects.WhyExpired))
+	s.answer(s.next(subjects.OpSessionClose), &subjects.SessionClosed{})
+	open := s.next(subjects.OpSessionOpen)
+	s.do(s.m.Close)
+	s.state(static, Released)
+	s.quiet()
+	s.answer(open, &subjects.Opened{Session: "again", Secret: "other", User: "u", TTL: scriptLease, Lease: scriptLease, Node: "n",
+		Incarnation: 2, Events: "locks.event.session.u.id2"})
+	s.answer(s.next(subjects.OpRelease), &subjects.Released{Token: 11})
+	s.answer(s.next(subjects.OpSessionClose), &subjects.SessionClosed{})
+	if !s.m.Idle() {
+		t.Errorf("not idle at the end: %s", s.m.Describe(s.now))
+	}
+
+	s = newScript(t)
+	s.acquire("a", nil)
+	s.next(subjects.OpSessionOpen)
+	s.do(s.m.Close)
+	if !s.m.Idle() {
+		t.Errorf("not idle, and nothing is needed any more: %s", s.m.Describe(s.now))
+	}
+}
+
 // Events end holds at once; others do not concern them.
 func TestEventsEndHolds(t *testing.T) {
 	s := newScript(t)
