@@ -49,8 +49,7 @@ const (
 
 // newNode makes the host of another node.
 func (r *run) newNode() (*node, error) {
-	r.made++
-	host := r.made
+	host := len(r.all) + 1
 	if err := r.network.Add(host); err != nil {
 		return nil, err
 	}
@@ -69,6 +68,7 @@ func (r *run) newNode() (*node, error) {
 		Listen: fmt.Sprint(daemons.Address(host), ":", clientPort), Route: fmt.Sprint(daemons.Address(host), ":", routePort),
 		Env: []string{fault.Variable + "=" + filepath.Join(r.dir, "nodes", name+".faults")},
 	}}
+	r.all = append(r.all, n)
 	return n, nil
 }
 

@@ -93,6 +93,7 @@ func (r *run) operate(ctx context.Context, s *Step) (*effect, error) {
 const (
 	mostBuckets = 64
 	mostNodes   = 6
+	mostHosts   = 20 // nodes that there ever are
 )
 
 func (r *run) tell(ctx context.Context, args ...string) (*effect, error) {
@@ -110,7 +111,7 @@ func (r *run) undrain(n *node) {
 }
 
 func (r *run) addNode(ctx context.Context) bool {
-	if len(r.members()) >= mostNodes || r.made >= 20 {
+	if len(r.members()) >= mostNodes || len(r.all) >= mostHosts {
 		return false
 	}
 	n, err := r.join(ctx)
@@ -250,14 +251,11 @@ func (r *run) shift(ctx context.Context, n *node, seconds int) (*effect, error) 
 
 // killAll ends all processes.
 func (r *run) killAll() {
-	for _, n := range r.members() {
-		n.mu.Lock()
-		n.gone = true
-		if n.process != nil {
-			n.process.Signal(syscall.SIGCONT)
-			n.process.Kill()
-		}
-		n.mu.Unlock()
+	r.mu.Lock()
+	all := r.all
+	r.mu.Unlock()
+	for _, n := range all {
+		n.end()
 	}
 	for _, w := range r.workers {
 		w.mu.Lock()
@@ -266,7 +264,23 @@ func (r *run) killAll() {
 		}
 		w.mu.Unlock()
 	}
-	for _, n := range r.members() {
+	for _, n := range all {
 		unmount(filepath.Dir(n.Dir))
+	}
+}
+
+// end ends a daemon for ever.
+func (n *node) end() {
+	n.mu.Lock()
+	n.gone = true
+	if n.process != nil {
+		n.process.Signal(syscall.SIGCONT)
+		n.process.Kill()
+	}
+	n.mu.Unlock()
+	n.looking.Lock()
+	defer n.looking.Unlock()
+	if n.nc != nil {
+		n.nc.Close()
 	}
 }

@@ -53,7 +53,7 @@ type run struct {
 
 	mu                 sync.Mutex
 	nodes              []*node // those that belong to the cluster
-	made               int     // nodes
+	all                []*node // that there ever were
 	workers            []*worker
 	active             map[*Step]bool
 	faults             map[Kind]int // that really happened
