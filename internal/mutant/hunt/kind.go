@@ -60,7 +60,7 @@ var rules = []struct {
 // judge says which checker a violation is of.
 func judge(text string) (checker string, worth kind) {
 	for _, p := range checkers {
-		if strings.HasPrefix(stamp.ReplaceAllString(text, ""), string(p)+": ") {
+		if rest, ok := strings.CutPrefix(stamp.ReplaceAllString(text, ""), string(p)); ok && (rest[0] == ',' || rest[0] == ':') {
 			return string(p), promise
 		}
 	}
