@@ -3,6 +3,7 @@ package chaos
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/opencluster/oclocks/client"
@@ -49,9 +50,23 @@ func (a *actor) glance(ctx context.Context, c *client.Client) {
 			a.tell(check.Event{Kind: check.Checked, Name: name, Token: token, Since: since, Current: answer.Current,
 				Newest: answer.Newest, Oldest: answer.Oldest})
 		}
-	case a.chance(0.02):
-		a.force(bounded, c, name, token)
+	case a.chance(0.1):
+		a.pause(bounded, 200*time.Millisecond)
+		if a.stillHeld(bounded, c, name, token) { // an administrator does not force out who has just come
+			a.force(bounded, c, name, token)
+		}
 	}
+}
+
+// stillHeld asks once more.
+func (a *actor) stillHeld(ctx context.Context, c *client.Client, name string, token uint64) bool {
+	since := boottime.Now()
+	record, err := c.Query(ctx, name)
+	if err != nil {
+		return false
+	}
+	a.tell(seen(record, since))
+	return slices.ContainsFunc(record.Holders, func(h subjects.Holder) bool { return h.Token == token })
 }
 
 func (a *actor) force(ctx context.Context, c *client.Client, name string, token uint64) {
