@@ -93,22 +93,36 @@ func (m *machine) untwin() {
 	m.restart(ms)
 }
 
-// loseInSync crashes the machines of all that have what was answered in a bucket, within milliseconds. Of one its journal may be lost.
+// loseInSync crashes the machines of all that have what was answered in a bucket, within milliseconds; what comes after the last second
+// before may be on no other machine, since the rest of the chain hears nothing any more. Journals may be lost.
 func (w *world) loseInSync() bool {
 	state := w.committed()
 	if state == nil || len(state.Views) == 0 || w.draw(2) > 0 {
 		return false
 	}
 	v := &state.Views[w.draw(len(state.Views))]
-	lost := w.draw(2*v.InSync + 1)
-	for i := range v.InSync {
-		m := w.byNumber(v.Chain[i].Node)
-		if m == nil {
-			continue
+	var gone []*machine
+	for _, member := range v.Members() {
+		if m := w.byNumber(member.Node); m != nil {
+			gone = append(gone, m)
 		}
-		w.after(w.between(0, 8*ms), func() {
+	}
+	pause := w.between(0, 800*ms)
+	deaf := &impairment{kind: "the rest of a chain hears nothing", what: "chain", loss: 1, until: w.now + pause + 10*ms}
+	lost := w.draw(3) // journals: none, one, all
+	for i, m := range gone {
+		for _, o := range w.machines {
+			if !slices.Contains(gone, o) {
+				l := w.link(m, o)
+				l.weak = append(l.weak, deaf)
+			}
+		}
+		w.after(pause+w.between(0, 8*ms), func() {
+			if w.healed {
+				return
+			}
 			w.crash(m)
-			if i == lost {
+			if lost == 2 || lost == 1 && i == 0 {
 				m.disk.files, m.disk.flipped = newFiles(w), nil
 			}
 		})
@@ -160,6 +174,16 @@ func (w *world) spare(m *machine) bool {
 func (w *world) oldDisk() bool {
 	m := w.anyMachine()
 	state := w.committed()
+	if len(m.copies) == 0 && m.twin == nil && !m.disk.empty() {
+		m.copies = append(m.copies, m.disk.clone())
+		w.after(w.between(100*ms, 2*second), func() {
+			if m.p != nil && !w.healed {
+				m.p.die("killed, so that its disk becomes older than it")
+				m.restart(w.between(ms, 300*ms))
+			}
+		})
+		return false
+	}
 	if state == nil || len(m.copies) == 0 || w.mix.loss > 0 || w.mix.late > 0 || w.mix.jitter > 0 || !w.whole() || !w.spare(m) {
 		return false
 	}

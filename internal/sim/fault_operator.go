@@ -38,7 +38,11 @@ var operatorKinds = []kind{
 		return w.set("acks changed", "acks", "first", "all")
 	}},
 	{"session_lease changed", func(w *world) bool { return w.set("session_lease changed", "session_lease", "1s", "2s", "3s", "4s") }},
-	{"max_lease changed", func(w *world) bool { return w.set("max_lease changed", "max_lease", "1s", "2s", "4s", "10s", "20s") }},
+	{"max_lease changed", func(w *world) bool {
+		limit := [...]string{"1s", "2s", "4s", "10s", "20s"}[w.draw(5)]
+		change := map[string]string{"max_lease": limit, "session_lease": "1s"} // which must not be longer
+		return w.command("max_lease changed", shared.Command{Set: &shared.Set{Settings: change}})
+	}},
 	{"give_up changed", func(w *world) bool { return w.set("give_up changed", "give_up", "1s", "2s", "5s") }},
 	{"min_quorum changed", func(w *world) bool { return w.set("min_quorum changed", "min_quorum", "1", "2", "3") }},
 	{"voters changed", func(w *world) bool { return w.set("voters changed", "voters", "3", "5") }},

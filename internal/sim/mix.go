@@ -2,6 +2,7 @@ package sim
 
 import (
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/opencluster/oclocks/internal/journal"
@@ -96,13 +97,38 @@ func drawMix(r *rand.Rand) mix {
 	if r.IntN(8) == 0 {
 		m.damage = r.Float64() * 0.002
 	}
-	some = func() bool { return r.IntN(4) == 0 }
+	m.drawFaults(r)
+	return m
+}
+
+// themes are mixes of few faults that are dangerous together. What goes with each is drawn as always.
+var themes = [][]string{
+	{"in-sync set gone at once", "process killed", "journal lost", "burst of requests", "client stands still"},
+	{"in-sync set gone at once", "machine crashed", "bit flipped in a journal", "network in two halves"},
+	{"machine stands still", "leader isolated", "primary killed", "goroutine stalled", "leadership transferred"},
+	{"buckets doubled", "process killed", "machine crashed", "journal lost", "node leaves and comes back"},
+	{"one-way cut", "machine hears and is not heard", "link loses the chain's messages", "link loses Raft's messages", "all buckets moved by hand"},
+	{"disk copied", "old disk", "process killed", "rolling restart"},
+	{"node added", "node removed", "node replaced", "disk lost", "voters changed", "copies changed"},
+	{"disk full", "fsync failed", "machine crashed", "process killed at its next write", "all machines crashed"},
+}
+
+// drawFaults draws the kinds of fault: each by itself, or sometimes a theme.
+func (m *mix) drawFaults(r *rand.Rand) {
+	var theme []string
+	if r.IntN(4) == 0 {
+		theme = themes[r.IntN(len(themes))]
+		m.loss, m.late, m.jitter = 0, 0, 0
+	}
 	for _, k := range allKinds() {
-		if some() {
+		drawn := r.IntN(4) == 0
+		if theme != nil {
+			drawn = slices.Contains(theme, k.name)
+		}
+		if drawn {
 			m.faults = append(m.faults, k)
 		}
 	}
-	return m
 }
 
 // rate of a clock. The promise is that rates differ by less than 1/7, so none is further than 1/14 from the true one, about.
