@@ -148,6 +148,12 @@ func (d *Daemon) register(ctx context.Context, past past) (state *shared.State, 
 		Clients: []string{d.clientAddress()}, Fresh: !past.whole, Dir: d.settings.Data, Conn: d.nodes,
 		NodeLease: d.settings.NodeLease, Logger: d.log, Watch: d.watchRoutes, Alert: d.alert, Describe: d.describe,
 	}
+	if d.journal != nil {
+		cfg.Lacks = past.lacks
+		if cfg.Journal, err = d.journal.Mark(); err != nil {
+			return nil, fmt.Errorf("write the journal: %w", err)
+		}
+	}
 	if route := d.nats.RouteAddr(); route != nil {
 		host, port := d.settings.RouteAddress(route.Port)
 		cfg.Routes = []string{net.JoinHostPort(host, strconv.Itoa(port))}

@@ -195,3 +195,38 @@ func TestUncleanStartWaitsForLeases(t *testing.T) {
 	waiting.answer().granted()
 	ask(t, nc, "locks.acquire", `{"name":"other","wait":"30s"}`).granted() // each bucket's recovery ends by itself
 }
+
+// A journal that was put back from a copy, beside the control store of now, may lack what was answered since: the node begins another
+// life, so nothing is granted until every lease of before is over. The next start is one like any other.
+func TestAnOldJournalAlone(t *testing.T) {
+	dir, copied := t.TempDir(), t.TempDir()
+	lease := func(s *conf.Settings) { s.MaxLease, s.SessionLease = time.Second, time.Second }
+	run := func(do func(nc *nats.Conn)) {
+		d := brokertest.Start(t, brokertest.WithData(dir), lease)
+		do(connect(t, url(d), nats.MaxReconnects(0)))
+		brokertest.Stop(t, d)
+	}
+	granted := func(name string) func(nc *nats.Conn) {
+		return func(nc *nats.Conn) { ask(t, nc, "locks.acquire", `{"name":"`+name+`","ttl":"1h"}`).granted() }
+	}
+	run(granted("a"))
+	if err := os.CopyFS(copied, os.DirFS(filepath.Join(dir, "journal"))); err != nil {
+		t.Fatal(err)
+	}
+	run(granted("b"))
+	if err := os.RemoveAll(filepath.Join(dir, "journal")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.CopyFS(filepath.Join(dir, "journal"), os.DirFS(copied)); err != nil {
+		t.Fatal(err)
+	}
+	run(func(nc *nats.Conn) {
+		if body := ask(t, nc, "locks.acquire", "b").refused(503, "unavailable"); body["why"] != "recovery" {
+			t.Errorf("refused as %v", body)
+		}
+		for _, name := range []string{"b", "c"} { // each bucket's recovery ends by itself
+			ask(t, nc, "locks.acquire", `{"name":"`+name+`","ttl":"1h","wait":"30s"}`).granted()
+		}
+	})
+	run(granted("d"))
+}

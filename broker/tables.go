@@ -26,6 +26,7 @@ func keyedHash(name string) uint64 { return maphash.String(processSeed, name) }
 type past struct {
 	starts replicated.Past
 	whole  bool
+	lacks  func(mark string) bool // whether it is from before that mark; nil: there is no journal
 }
 
 // openJournal opens the journal and reads what it has. A machine that went down uncleanly may have taken answered changes
@@ -54,7 +55,7 @@ func (d *Daemon) openJournal() (past, error) {
 		d.log.Warn("the machine was not shut down cleanly: what this node has may not be all that it had",
 			"dropped_bytes", replay.Torn)
 	}
-	return past{starts: starts, whole: !replay.Unclean && len(starts) > 0}, nil
+	return past{starts: starts, whole: !replay.Unclean && len(starts) > 0, lacks: replay.Lacks}, nil
 }
 
 func (d *Daemon) replay(replay *journal.Replay) (replicated.Past, error) {

@@ -44,6 +44,11 @@ type Config struct {
 	Clients    []string // HOST:PORT
 	Fresh      bool     // it begins without a complete journal: it is given another life
 
+	// Journal names the journal's directory as this process has it, and is stored when the node is registered. Lacks says whether what
+	// was in the directory at this start is from before such a mark: then the node is Fresh. "" and nil: nothing is known.
+	Journal string
+	Lacks   func(mark string) bool
+
 	Dir   string        // where control.db is kept; "": in memory, and lost with the process
 	Found *shared.Found // found a cluster if there is none; nil: this node must join one
 	Conn  *nats.Conn    // into the account of the nodes; the caller closes it after Close

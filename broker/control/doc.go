@@ -57,7 +57,11 @@
 // the registration finds out afterwards; what the group decided meanwhile may rest on a forgotten vote. If most directories
 // are old copies of one time, that time is what the cluster goes on from, and nobody can know better. A copy that was made
 // while the node ran, and put back without another start between (a reverted snapshot of a machine), has the last start on it
-// and counts. So does a directory of which only a part, the journal say, was put back.
+// and counts.
+//
+// A directory of which only the journal was put back is noticed too: with each registration the control store keeps a mark of the
+// journal (journal.Journal.Mark), and a journal that lacks it is from before that, so the node is fresh. The mark is stored only with
+// the registration: a process that ends before has not stored it, and the next one finds the same.
 //
 // # What the copies are told, and in which order
 //

@@ -143,6 +143,7 @@ func (c *Control) askRegister(request []byte) *admission {
 // become makes this node the registered one: it hears what is sent to its number, and asks for leases.
 func (c *Control) become(n *shared.Node, starts flow.Starts) error {
 	c.memory.Lease = c.lease // or the leader would have refused it
+	c.memory.Journal = c.cfg.Journal
 	if err := c.keep(starts); err != nil {
 		return err
 	}

@@ -19,6 +19,8 @@ import (
 type memory struct {
 	flow.Starts
 	Lease time.Duration `json:"lease,omitempty"` // of the cluster's nodes; 0: the node was never registered
+
+	Journal string `json:"journal,omitempty"` // the journal's mark, of the last process that was registered
 }
 
 // begins makes this start known to the disk, and makes the control store a new one if the disk is older than the node: see
@@ -32,6 +34,10 @@ func (c *Control) begins(ctx context.Context) error {
 		if c.memory, err = decodeMessage[memory](kept); err != nil {
 			return fmt.Errorf("what the control store knows of earlier starts: %w", err)
 		}
+	}
+	if mark := c.memory.Journal; mark != "" && c.cfg.Lacks != nil && c.cfg.Lacks(mark) {
+		c.log.Warn("the journal is older than the control store: it may lack what this node has confirmed, so the node begins another life", "dir", c.cfg.Dir)
+		c.cfg.Fresh = true
 	}
 	before := c.memory.Starts
 	if err := c.keep(before.Begin(c.start)); err != nil {

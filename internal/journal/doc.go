@@ -13,6 +13,8 @@
 //	err = j.Append(batch) // returns after write(2), with Sync: Always after fsync
 //	err = j.Close(true)
 //
+// [Journal.Mark] is for whoever wants to find out, at a later start, whether the directory was replaced by an older copy of itself.
+//
 // When [Journal.NeedsCompaction] says so: [Journal.StartCompaction], then one Append of a Snapshot for every bucket, each
 // by the goroutine that owns the bucket. The journal deletes the old segments by itself once all are there.
 //
@@ -89,5 +91,5 @@
 // queue for syncing, and the first one's fsync serves all who wrote before it began.
 //
 // Read in this order: journal.go, append.go, sync.go, compact.go; format.go, segment.go, survey.go, tail.go, inspect.go,
-// open.go, replay.go; options.go, fs.go, lock_flock.go, errors.go.
+// open.go, replay.go, mark.go; options.go, fs.go, lock_flock.go, errors.go.
 package journal

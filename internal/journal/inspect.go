@@ -130,7 +130,7 @@ func (in *inspection) readSegment(f File, index int) error {
 		in.problem(s.number, fmt.Errorf("%s says of itself that it is %s", s.name, segmentName(r.number)))
 		return nil
 	}
-	in.end = r.header
+	in.end, s.seed = r.header, r.seed
 	sameBoot := in.sameBoot(r.header)
 	err = in.read(r)
 	var bad *badRecord

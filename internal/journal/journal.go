@@ -62,6 +62,7 @@ type sealed struct {
 	number uint64
 	name   string
 	size   int64
+	seed   uint64 // as its header says, if that was read
 }
 
 // bucketState is what the journal knows of a bucket.

@@ -18,7 +18,10 @@ type disk struct {
 	renewed bool
 	start   core.Start
 	starts  flow.Starts
-	spoiled bool // a bit of the store has flipped: its sums tell the next start
+	mark    string // of the journal, as of the process that was registered last
+	gen     int    // of that process
+	copied  int    // a copy: the process that ran then
+	spoiled bool   // a bit of the store has flipped: its sums tell the next start
 
 	files   *files
 	flipped []string // kinds of the flips that nobody has found yet

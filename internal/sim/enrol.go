@@ -14,6 +14,10 @@ import (
 // begins stands for control/starts.go: the start is made known to the disk, and whoever is there is asked for the last one.
 func (p *process) begins(done func()) {
 	d := &p.m.disk
+	if d.mark != "" && p.past.lacks(d.mark) {
+		p.w.fault("the journal alone is old")
+		p.past.whole = false
+	}
 	before := d.starts
 	d.starts = before.Begin(p.start)
 	asking, over := enrol.NewAsking(before, d.raft, d.empty()), false
@@ -164,7 +168,13 @@ func (e *enrolment) failed(out enrol.Enrolled) {
 
 // become is control.become, and then broker's part: openBuckets, openLinks, scores, Serve.
 func (p *process) become(n *shared.Node, starts flow.Starts) {
-	p.m.disk.starts = starts
+	mark, err := p.keeping.Mark()
+	if err != nil {
+		p.m.disk.files.suffer(err)
+		p.fail(fmt.Errorf("write the journal: %w", err))
+		return
+	}
+	p.m.disk.starts, p.m.disk.mark, p.m.disk.gen = starts, mark, p.m.gen
 	p.identity = desk.Identity{Number: n.Number, Life: n.Life, Change: n.Registered}
 	if err := p.arb.identify(n.Number); err != nil {
 		p.w.fail("%v: ask for leases: %v", p.m, err)

@@ -29,7 +29,19 @@ var diskKinds = []kind{
 			return false
 		}
 		m.copies = append(m.copies, m.disk.clone())
+		m.copies[len(m.copies)-1].copied = m.gen
 		return true
+	}},
+	{"old journal", func(w *world) bool {
+		m := w.anyMachine()
+		i := slices.IndexFunc(m.copies, func(c disk) bool { return c.copied < m.disk.gen && c.files.lineage == m.disk.files.lineage })
+		if m.twin != nil || i < 0 {
+			return false // a process must have been registered since: broker/control promises to notice no other
+		}
+		w.stop(m, "an old journal is put in")
+		m.disk.files, m.disk.flipped = m.copies[i].files.clone(), nil
+		m.restart(w.between(ms, 3*second))
+		return false
 	}},
 	{"old disk", (*world).oldDisk},
 	{"disk full", func(w *world) bool {

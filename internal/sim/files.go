@@ -18,10 +18,11 @@ import (
 // files is a directory in memory: what the journal that ships writes its bytes to. A process may die in the middle of a write, the
 // machine may lose what was not synced, the disk may be full or fail, and a bit may flip.
 type files struct {
-	w      *world
-	list   []*file // by name
-	gone   []*file // removed, and the directory was not synced since
-	locked bool
+	lineage int // of a directory and its copies
+	w       *world
+	list    []*file // by name
+	gone    []*file // removed, and the directory was not synced since
+	locked  bool
 
 	room    int64 // bytes that can be written yet; <0: there is no limit
 	failing bool  // fsync fails
@@ -43,7 +44,10 @@ var (
 	errFsync = errors.New("input/output error")
 )
 
-func newFiles(w *world) *files { return &files{w: w, room: -1} }
+func newFiles(w *world) *files {
+	w.lineages++
+	return &files{w: w, room: -1, lineage: w.lineages}
+}
 
 func (d *files) find(name string) *file {
 	name = filepath.Base(name)
@@ -58,7 +62,7 @@ func (d *files) find(name string) *file {
 // clone is a copy of the disk, made at once, as a snapshot of a virtual machine is.
 func (d *files) clone() *files {
 	c := newFiles(d.w)
-	c.foul = d.foul
+	c.foul, c.lineage = d.foul, d.lineage
 	for _, f := range d.list {
 		copied := *f
 		copied.data = slices.Clip(f.data) // they only grow; who flips a bit copies

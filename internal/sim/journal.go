@@ -22,6 +22,7 @@ type keeping struct {
 type past struct {
 	starts replicated.Past
 	whole  bool
+	lacks  func(mark string) bool
 }
 
 // openJournal is Daemon.openJournal.
@@ -49,7 +50,7 @@ func (p *process) openJournal() (past, error) {
 	if err != nil {
 		return past{}, err
 	}
-	return past{starts: starts, whole: !replay.Unclean && len(starts) > 0}, nil
+	return past{starts: starts, whole: !replay.Unclean && len(starts) > 0, lacks: replay.Lacks}, nil
 }
 
 // readJournal opens the journal, and says whether the start goes on.

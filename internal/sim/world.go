@@ -45,7 +45,8 @@ type world struct {
 	story story
 	wrong []string
 
-	telling bool // the story is kept
+	lineages int  // of journals
+	telling  bool // the story is kept
 }
 
 // maxCrowd is how many events may have the same time.
