@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/opencluster/oclocks/broker/edge"
+	"github.com/opencluster/oclocks/internal/fault"
 	"github.com/opencluster/oclocks/subjects"
 )
 
@@ -54,7 +55,7 @@ func (z *zone) ping(node string) subjects.Body {
 	if node != "" && node != z.d.node {
 		return nil
 	}
-	return &subjects.Pong{Node: z.d.node, Now: time.Now().UnixMilli()}
+	return &subjects.Pong{Node: z.d.node, Now: fault.Wall().UnixMilli()}
 }
 
 // maxLease is the longest lease that is promised: what the cluster is set to. What a daemon alone was told at this start may be
@@ -73,7 +74,7 @@ func (z *zone) openSession(t *task) subjects.Body {
 	var random [edge.SessionRawLen]byte
 	rand.Read(random[:]) // never fails: crypto/rand ends the program instead
 	leases := edge.Leases{Default: z.d.state.Load().Settings.SessionLease, Max: z.d.maxLease()}
-	opened, refusal, err := z.sessions.Open(time.Now().UnixMilli(), edge.NewID(random), t.in.User, &t.req, leases)
+	opened, refusal, err := z.sessions.Open(fault.Wall().UnixMilli(), edge.NewID(random), t.in.User, &t.req, leases)
 	switch {
 	case err != nil:
 		z.d.log.Error("open a session", "error", err)

@@ -231,13 +231,14 @@ func (r *run) shift(ctx context.Context, n *node, seconds int) (*effect, error) 
 		return nil, err
 	}
 	moved := false
-	for range 10 {
+	for range 20 {
 		if now, err := r.wallOf(n); err == nil {
 			away := time.Until(now) - time.Duration(seconds)*time.Second
-			moved = away.Abs() < 2*time.Second
-			break
+			if moved = away.Abs() < 2*time.Second; moved { // it looks now and then
+				break
+			}
 		}
-		if !sleep(ctx, 200*time.Millisecond) {
+		if !sleep(ctx, 30*time.Millisecond) {
 			break
 		}
 	}
