@@ -123,9 +123,7 @@ func (r *Replica) relinkDown() {
 // discard throws this copy away, after a view without it was committed, and makes it another member that has nothing.
 func (r *Replica) discard() {
 	again := r.stopped != "" // who was damaged comes back, who wanted to leave does not
-	if !mutant.On(mutant.DiscardKeepsMember) {
-		r.state.Self.Inc++
-	}
+	r.state.Self.Inc++
 	r.store()
 	r.out.Discard, r.out.Restore, r.out.Truncate = true, nil, false
 	r.log.reset(Origin(r.cfg.Bucket))

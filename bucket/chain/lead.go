@@ -153,12 +153,7 @@ func (r *Replica) confirm() {
 
 // answered is a number that nothing beyond was ever answered: what this primary has confirmed and, from before it took
 // over, everything that there was.
-func (r *Replica) answered() uint64 {
-	if mutant.On(mutant.FloorForgotten) {
-		return r.confirmed
-	}
-	return max(r.confirmed, r.lead.floor)
-}
+func (r *Replica) answered() uint64 { return max(r.confirmed, r.lead.floor) }
 
 // tail is what the last member of the chain has.
 func (r *Replica) tail() uint64 {

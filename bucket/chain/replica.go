@@ -119,7 +119,7 @@ func (r *Replica) leased() bool {
 
 // open says whether this copy may take part under its view.
 func (r *Replica) open() bool {
-	return (r.view.Epoch > r.state.Sealed || mutant.On(mutant.SealIgnored)) && r.heard <= r.view.Epoch && r.stopped == ""
+	return r.view.Epoch > r.state.Sealed && r.heard <= r.view.Epoch && r.stopped == ""
 }
 
 // acting says whether this copy may answer as the primary.

@@ -7,6 +7,12 @@ type Covered struct{ Bug, Why string }
 // CoveredBugs are all of them.
 func CoveredBugs() []Covered {
 	return []Covered{
+		{"a copy that was sealed for a takeover goes on under the old view", "a takeover is planned only once the old primary is sealed or without a " +
+			"lease and barred from getting one, so nobody is left who could use what the others confirm; and the new primary takes over with all " +
+			"that it has then, not with what it had when it was sealed. At a hand-over the primary has its lease: `skip-the-seal`"},
+		{"a copy that throws its state away goes on as the same member", "it does so only after a view without it, and with every view a primary " +
+			"forgets what it knew of those that do not count (`progress-outlives-view`): two rules for one thing. Where only the " +
+			"incarnation tells, it is found: `takeover-empty-node`, `lost-records-forgiven`"},
 		{"what is sent again begins one change too late", "a copy takes only what follows its own end, by number and by the hash before; " +
 			"it asks again, and a neighbour that never sends the right one is dropped after a second: slower, and nothing is lost"},
 		{"an answer counts the receipt by a copy of the chain that is not in the set", "changes pass along the chain and the set is a head of " +

@@ -8,14 +8,13 @@ const (
 	None Mutant = iota
 
 	// bucket/chain
-	SealIgnored
+	SkipSeal
 	TakeoverOutOfSync
 	TakeoverEmptyNode
 	LeaseUnchecked
 	LeaseBeforeChange
 	OutOfSyncCounts
 	ProposedSetIgnored
-	FloorForgotten
 	HandOverTooEarly
 	HashUnchecked
 	NeighbourSpeaksForAll
@@ -23,7 +22,6 @@ const (
 	OldTailKept
 	OldTailCounts
 	OldEpochAccepted
-	DiscardKeepsMember
 	RecoveryDoesNotWait
 	RecoveryEndsByTakeover
 
@@ -94,14 +92,13 @@ const (
 )
 
 var table = [end]Entry{
-	SealIgnored:            {"seal-ignored", "a copy that has told the leader that it is sealed goes on under the old view", answered},
+	SkipSeal:               {"skip-the-seal", "a primary that hands over does not seal itself, and goes on until it hears of the new view", primaries},
 	TakeoverOutOfSync:      {"takeover-out-of-sync", "a takeover counts every sealed copy of the chain, not those of the in-sync set", answered},
 	TakeoverEmptyNode:      {"takeover-empty-node", "a takeover looks at nodes and not at incarnations: one that came back with nothing counts as the one that had it", oldState},
 	LeaseUnchecked:         {"lease-unchecked", "a primary answers though its lease has ended", primaries},
 	LeaseBeforeChange:      {"lease-before-change", "a fresh lease counts before the views are applied that it presumes", primaries},
 	OutOfSyncCounts:        {"out-of-sync-counts", "while a new in-sync set is being committed, answers need only that: the receipt by a copy counts that is not in sync", answered},
 	ProposedSetIgnored:     {"proposed-set-ignored", "while a new in-sync set is being committed, answers need only the old one", answered},
-	FloorForgotten:         {"floor-forgotten", "a copy gets into the in-sync set without what was answered before the takeover", answered},
 	HandOverTooEarly:       {"hand-over-too-early", "a primary gives its place away before the successor has everything", answered},
 	HashUnchecked:          {"hash-unchecked", "the hash of a change is not compared with its bytes", sameCopies},
 	NeighbourSpeaksForAll:  {"neighbour-speaks-for-all", "what the first secondary has counts for all that stand behind it", answered},
@@ -109,7 +106,6 @@ var table = [end]Entry{
 	OldTailKept:            {"old-tail-kept", "a rejoining copy keeps its own change where the primary has another one", sameCopies},
 	OldTailCounts:          {"old-tail-counts", "what a copy had compared under the last view counts under the next one without being compared again", oldState},
 	OldEpochAccepted:       {"old-epoch-accepted", "a cascade of an older epoch is taken", primaries},
-	DiscardKeepsMember:     {"discard-keeps-member", "a copy that throws its state away goes on as the same member", oldState},
 	RecoveryDoesNotWait:    {"recovery-does-not-wait", "a bucket that may have lost its end grants at once", exclusion},
 	RecoveryEndsByTakeover: {"recovery-ends-by-takeover", "a takeover inside a recovery ends it", exclusion},
 
