@@ -28,6 +28,9 @@ type arb struct {
 	begin      []func()
 	identity   *uint64
 	priorities map[uint64]int
+
+	leases    []core.NodeLease // as others see them: Arbiter.Leases
+	published int
 }
 
 type frame struct {
@@ -94,6 +97,27 @@ func (a *arb) run() {
 		do()
 	}
 	a.carryOut()
+	a.publish()
+}
+
+// publish is Arbiter.publish, for leases: others see them when the turn is over, which takes a while if something is stored in it.
+// What was decided in it may have been decided long before.
+func (a *arb) publish() {
+	a.published++
+	if a.p.dead || !a.node.Leading() {
+		a.leases = nil
+		return
+	}
+	leases, turn := a.node.Leases(), a.published
+	if a.p.w.healed || !a.p.w.chance(0.02) {
+		a.leases = leases
+		return
+	}
+	a.p.w.after(a.p.w.between(us, 10*ms), func() {
+		if a.published == turn {
+			a.leases = leases
+		}
+	})
 }
 
 // carryOut is Arbiter.carryOut.
