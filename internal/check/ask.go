@@ -38,7 +38,7 @@ func (c *Checker) ask(cl *client, e *Event) {
 	}
 	cl.asks[e.Request] = a
 	if e.Name != "" {
-		l := cl.zone.lock(e.Name)
+		l := c.lock(cl.zone, e.Name)
 		a.lock, a.floor, a.above, a.since = l, l.high, l.ticket, l.doubts
 	}
 	switch a.op {
@@ -46,6 +46,7 @@ func (c *Checker) ask(cl *client, e *Event) {
 		a.lock.open = append(a.lock.open, a)
 	case subjects.OpRelease:
 		if a.about(); a.hold != nil {
+			a.first = !a.hold.returned
 			a.hold.giveBack(c.now)
 		}
 	case subjects.OpRenew:
@@ -75,6 +76,7 @@ func (c *Checker) ask(cl *client, e *Event) {
 func (a *ask) about() {
 	if a.hold = a.lock.holds[a.token]; a.hold != nil {
 		a.hold.touched = a.at
+		a.trust = a.hold.until
 	}
 }
 

@@ -133,12 +133,11 @@ func (c *Checker) died(cl *client) {
 // doubt notes that the end of the history of some buckets may be lost: holds that no reclaim brings back may be gone.
 func (c *Checker) doubt(e *Event) {
 	c.stats.Doubts++
+	c.doubted = slices.DeleteFunc(c.doubted, func(d Event) bool { return d.Zone == e.Zone && d.Bucket == e.Bucket && d.Buckets == e.Buckets })
+	c.doubted = append(c.doubted, Event{At: e.At, Zone: e.Zone, Bucket: e.Bucket, Buckets: e.Buckets})
 	for _, z := range c.zonesInOrder() {
-		if e.Zone != "" && e.Zone != z.name {
-			continue
-		}
 		for _, l := range z.order {
-			if e.Buckets > 1 && subjects.BucketOf(l.name, e.Buckets) != e.Bucket {
+			if !e.doubts(l) {
 				continue
 			}
 			l.doubts++
@@ -149,6 +148,11 @@ func (c *Checker) doubt(e *Event) {
 			c.cut(l)
 		}
 	}
+}
+
+// doubts says whether a Doubt is about the lock.
+func (e *Event) doubts(l *lock) bool {
+	return (e.Zone == "" || e.Zone == l.zone.name) && (e.Buckets <= 1 || subjects.BucketOf(l.name, e.Buckets) == e.Bucket)
 }
 
 // doubt notes that a recovery may have lost the hold; without it, exclusion is promised only of what a recovery waits for.

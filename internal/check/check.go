@@ -19,6 +19,7 @@ type Checker struct {
 	order   []*client // as they were first heard of
 	fading  []faded   // over, oldest first from gone on
 	gone    int
+	doubted []Event // the last doubt about each bucket
 }
 
 type zone struct {
@@ -80,6 +81,8 @@ type ask struct {
 
 	floor  uint64 // the highest token of its lock that anybody had been told when it was asked
 	above  uint64 // and the highest ticket
+	trust  int64  // release, renew: until when the hold was believed in when it was asked for
+	first  bool   // release: nobody has asked for it before
 	since  int    // the lock's doubts at that time
 	target *ask   // cancel
 
@@ -275,10 +278,16 @@ func (c *Checker) zone(name string) *zone {
 }
 
 // lock finds a lock, and begins its record if this is the first that is heard of it.
-func (z *zone) lock(name string) *lock {
+func (c *Checker) lock(z *zone, name string) *lock {
 	l := z.locks[name]
 	if l == nil {
 		l = &lock{zone: z, name: name, holds: map[uint64]*hold{}}
+		for i := range c.doubted {
+			if d := &c.doubted[i]; d.doubts(l) {
+				l.doubts++
+				l.doubtAt = max(l.doubtAt, d.At)
+			}
+		}
 		z.locks[name] = l
 		z.order = append(z.order, l)
 	}

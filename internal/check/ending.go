@@ -1,10 +1,6 @@
 package check
 
-import (
-	"fmt"
-
-	"github.com/opencluster/oclocks/subjects"
-)
+import "github.com/opencluster/oclocks/subjects"
 
 // released takes the first answer to a release.
 func (c *Checker) released(a *ask, e *Event, done bool) {
@@ -71,7 +67,11 @@ func (c *Checker) notHeld(a *ask, e *Event) {
 	if a.hold == nil {
 		return
 	}
-	c.wasKept(a.hold, e, a.String()+" is answered "+answerText(e))
+	h := a.hold
+	returned := h.returned && !(a.op == subjects.OpRelease && a.first && !a.plain)
+	if !returned && h.mustBe(c, e, max(a.trust, h.until)) {
+		c.failLock(Kept, h.lock, "%s is answered %s: but %s", a, answerText(e), h)
+	}
 	switch e.Code {
 	case 403, 404, 410:
 		c.told(a.hold, e, answerText(e))
@@ -100,17 +100,16 @@ func answerText(e *Event) string {
 	return text
 }
 
-// wasKept says whether a hold could be over by now, when its client is told so.
-func (c *Checker) wasKept(h *hold, e *Event, told string) {
+// mustBe says whether a hold that its client believed in until a time had to be there, when it is told now that it is over.
+func (h *hold) mustBe(c *Checker, e *Event, until int64) bool {
 	switch {
-	case h.returned || h.ended != "" || h.forced || h.exempt || h.doubted || h.client.dead:
+	case h.ended != "" || h.forced || h.exempt || h.doubted || h.client.dead:
+		return false
 	case e.Why == subjects.WhySuperseded || e.Why == subjects.WhyClosed: // its client's doing, nobody knows when
 		h.loosen(h.at)
-	case h.trusted(c, c.now) && h.leased():
-		c.failLock(Kept, h.lock, "%s: but %s", told, h)
-	case !h.leased():
-		c.failLock(Kept, h.lock, "%s: but its hold has no limit: %s", told, h)
+		return false
 	}
+	return !h.leased() || until > c.now && h.loose > c.now && !c.opt.Wild
 }
 
 // lost takes what a client is told without having asked.
@@ -126,7 +125,9 @@ func (c *Checker) lost(cl *client, e *Event) {
 		}
 		return
 	}
-	c.wasKept(h, e, fmt.Sprintf("%s hears that it has lost %s (%s)", cl.name, h.lock.name, e.Why))
+	if !h.returned && h.mustBe(c, e, h.until) {
+		c.failLock(Kept, h.lock, "%s hears that it has lost %s (%s): but %s", cl.name, h.lock.name, e.Why, h)
+	}
 	c.told(h, e, "lost, "+e.Why)
 }
 

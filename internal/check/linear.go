@@ -44,6 +44,7 @@ const (
 	granted              // the hold begins
 	refused              // somebody else has the lock
 	released             // the hold ends
+	dropped              // the hold ends, if it is there
 	renewed              // the hold is there
 	absent               // the hold is not there
 	looked               // holders are there and nobody else
@@ -88,8 +89,10 @@ func (c *Checker) finish(a *ask) {
 		s.what = released
 	case a.op == subjects.OpRenew && code == 200 && a.hold != nil:
 		s.what, s.mayEnd = renewed, c.mayEnd(a, a.hold)
+	case a.op == subjects.OpRelease && a.hold != nil && a.plain: // perhaps by what was sent before
+		s.what = dropped
 	case a.op == subjects.OpRenew && a.hold != nil && a.hold.forced: // it is refused while the hold is there
-	case a.hold != nil && (a.op == subjects.OpRenew || !a.plain && c.now < a.at+early(Remembered)):
+	case a.hold != nil && (a.op == subjects.OpRenew || c.now < a.at+early(Remembered)):
 		s.what = absent
 	}
 	c.done(a.lock)
@@ -150,8 +153,8 @@ func (c *Checker) read(l *lock, e *Event, since int64) {
 	}
 	s := &step{what: looked, call: since, ret: c.now}
 	for _, h := range e.Holders {
-		if l.holds[h.Token] == nil && h.Token <= l.forgot {
-			return
+		if l.holds[h.Token] == nil && (h.Token <= l.forgot || l.doubts > 0) {
+			return // after a recovery any request of before may be carried out again
 		}
 		s.holders = append(s.holders, h.Token)
 	}

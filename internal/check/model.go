@@ -67,6 +67,8 @@ func (m *model) step(i *image, s *step) (bool, *image) {
 	case released:
 		at := i.find(s.token)
 		return at >= 0 || s.token <= i.back, i.without(at)
+	case dropped:
+		return true, i.without(i.exactly(s.hold.token))
 	case renewed:
 		at := i.find(s.token)
 		if at < 0 && s.token > i.back {
