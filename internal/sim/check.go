@@ -43,7 +43,7 @@ type answering struct {
 func newChecker(w *world) checker {
 	return checker{
 		w: w, commands: map[uint64][]byte{}, lossy: map[uint32]int{}, tokens: map[tokenID]string{},
-		answers: map[uint32]answering{}, history: check.New(check.Options{Wild: w.mix.wild, MaxLease: w.mix.maxLease, Window: -1}),
+		answers: map[uint32]answering{}, history: check.New(check.Options{Wild: w.mix.wild, MaxLease: w.mix.maxLease}),
 	}
 }
 

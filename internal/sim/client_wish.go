@@ -202,7 +202,7 @@ func (c *member) keepFor(cl *claim, until int64) {
 // release is Claim.release.
 func (c *member) release(cl *claim) {
 	g := cl.hold.Grant
-	e := check.Event{Op: subjects.OpRelease, Name: g.Name, Token: g.Token}
+	e := check.Event{Op: subjects.OpRelease, Name: g.Name, Token: g.Token, Plain: true} // after its session's end it is asked for anew
 	lost := cl.over
 	var owner *errand
 	c.do(func(now int64) {
