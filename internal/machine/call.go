@@ -42,11 +42,12 @@ type Call struct {
 	why       *subjects.Refusal // the newest of those
 	given     bool              // the caller has given up; the machine goes on until nothing is left behind
 
-	cancel *Call // of an acquire: the cancel that is under way
-	target *Call // of a cancel: the acquire that it ends
-	about  *Hold // of a release or renew: the hold that it is about
-	check  bool  // of a renew: counted among those that ask whether a doubted hold still exists
-	moves  bool  // of a renew: it counts the hold's time limit anew
+	cancel *Call  // of an acquire: the cancel that is under way
+	target *Call  // of a cancel: the acquire that it ends
+	about  *Hold  // of a release or renew: the hold that it is about
+	check  bool   // of a renew: counted among those that ask whether a doubted hold still exists
+	moves  bool   // of a renew: it counts the hold's time limit anew
+	terms  uint64 // of a renew: those of the hold when it was sent first
 }
 
 // Result is the outcome of a call: an answer (Data; of acquire and renew Grant instead), a Refusal or an Err.

@@ -245,6 +245,7 @@ func (m *Machine) renewSettled(now int64, c *Call, sent int64, r Result) {
 	if h.renewing == c {
 		h.renewing = nil
 	}
+	defer m.extended(now, c, r)
 	if c.check {
 		m.checking--
 		defer m.check(now)
@@ -273,7 +274,8 @@ func (m *Machine) renewed(now int64, c *Call, sent int64, g *subjects.Grant) {
 	h := c.about
 	h.Grant.Node, h.Grant.Epoch = g.Node, g.Epoch
 	m.primaryIs(now, h.home, g.Epoch, g.Node, c)
-	if c.moves {
+	known := c.terms == h.terms
+	if c.moves && known {
 		h.ttl, h.counted = int64(g.TTL), max(h.counted, sent)
 		h.Grant.TTL, h.Grant.Lease = g.TTL, g.Lease
 	}
@@ -282,6 +284,10 @@ func (m *Machine) renewed(now int64, c *Call, sent int64, g *subjects.Grant) {
 		m.hear(now, h, sent, 0)
 	case !h.connection():
 		m.schedule(now, h)
+	}
+	if !known && h.renewed() {
+		h.askAt = max(h.askAt, now+max(h.ttl/32, minBackoff))
+		m.holdsDue = min(m.holdsDue, h.askAt)
 	}
 	switch {
 	case h.phase != Pending:

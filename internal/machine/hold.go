@@ -42,6 +42,8 @@ type Hold struct {
 	heard   int64  // connection: sending of the newest message that the broker is known to have heard
 	counted int64  // sending of the request from which the time limit counts
 	cut     int64  // the connection broke, and a short grace ends the trust here; 0 if not
+	limit   int64  // a renew under way may have set a shorter time limit, which ends the trust here; 0 if not
+	terms   uint64 // counts the renews that set the time limit
 	learned int64  // when the grant arrived
 	life    uint64 // session.life of the acquire
 	forced  bool
@@ -51,6 +53,7 @@ type Hold struct {
 	index     int   // in the list
 	acquire   *Call // Pending: waits for the proof
 	renewing  *Call // the machine's own renew
+	extension *Call // the newest renew that sets the time limit
 	doubted   bool  // queued in Machine.doubted
 	doubtedAt int64 // what was sent then or later and is answered removes the doubt
 	askAt     int64 // static: when to renew
@@ -119,6 +122,9 @@ func (h *Hold) end() int64 {
 	}
 	if h.cut != 0 {
 		end = min(end, h.cut)
+	}
+	if h.limit != 0 {
+		end = min(end, h.limit)
 	}
 	return end
 }
@@ -263,6 +269,9 @@ func (m *Machine) loseToTime(now int64, h *Hold) {
 	case h.cut != 0 && now >= h.cut:
 		why, of = subjects.WhyDisconnected, h.grace
 		message = "the connection broke, and 3/4 of the grace of %s are over"
+	case h.limit != 0 && now >= h.limit:
+		of = int64(h.extension.Req.TTL)
+		message = "3/4 of the time limit of %s are over, and the renew that set it was not answered"
 	case h.ttl > 0 && now >= h.counted+threeQuarters(h.ttl):
 		of = h.ttl
 		message = "3/4 of the time limit of %s are over, and it was not renewed"

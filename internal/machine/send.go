@@ -72,7 +72,7 @@ func (m *Machine) send(now int64, c *Call) {
 		m.finish(c, Result{})
 		return
 	}
-	if !m.connected || m.gated(c) {
+	if !m.connected || m.gated(c) || !m.inTurn(now, c) {
 		return
 	}
 	if c.numbered() && c.Req.Number == 0 {
