@@ -1,13 +1,18 @@
 // Package sim simulates a whole cluster out of the code that ships: some nodes with their disks, clients, and the network between
 // them, in one thread and in virtual time. What a seed does, it does again. [Run] runs one seed.
 //
-//	go test ./internal/sim -run TestSim -seeds=1000 -start=1 -goon -v
+//	make sim TIME=30m JOBS=2 LEDGER=docs/sim-ledger.jsonl
+//	go run ./internal/sim/simulate -seed=17
 //
-// A seed that fails prints what was promised and not kept, the last events, and the command that replays it.
+// A seed that fails is made smaller (shrink.go): less time, fewer kinds of fault, fewer faults, clients and nodes, as long as the same
+// promise is broken. What is left is told (story.go: what goes wrong, what the cluster decides, and what is about the locks concerned) with
+// the command that replays it. The story is made by running once more, so that nobody pays for it who does not read it; so the arguments of
+// tell must draw nothing. A [Recipe] says which run is meant; each fault of the driver draws from a source of its own, by its index, so
+// that leaving one out changes the others as little as can be. A [Campaign] runs seeds on all cores and gives a [Ledger] of figures.
 //
 // # What is the code that ships
 //
-// bucket, bucket/chain and bucket/replicated with the records of their journals; arbiter/core; conf/shared; arbiter/plan while a
+// bucket, bucket/chain and bucket/replicated; internal/journal on files in memory (files.go), down to the byte; arbiter/core; conf/shared; arbiter/plan while a
 // node leads; broker/control/flow, enrol (how a process becomes its node), desk (what the copies are told) and reign (what a
 // leader does). Messages of the chain and frames of Raft are bytes on their way.
 //
@@ -25,11 +30,12 @@
 //	tell.go     broker/copies.go, adopt.go
 //	links.go    broker/links.go (send, flush, receive)
 //	request.go  broker/cell.go, pump.go, forward.go (request, elsewhere, park, unpark, due)
-//	disk.go     internal/journal: a list of records of which a beginning survives; arbiter/disk.go
+//	disk.go     arbiter/disk.go: a write is there whole or not at all, a flipped bit is found by the sums (bbolt itself is not here)
+//	journal.go  broker/tables.go, Daemon.commit (openJournal, compactor)
 //
-// Not here at all: NATS itself (a message is lost, late or twice, an ordered link is a choice of the seed), the client's session
-// machine (internal/machine is closed to this folder), sessions, keep-alives, connection holds, reclaim, cancel, force, lists,
-// several zones, enrolment with tokens, arbiters without a daemon, rolling upgrades, full disks, failing fsyncs, bit flips in journals.
+// Not here at all: NATS itself (a message is lost, late or twice, an ordered link is a choice of the seed), enrolment with tokens, arbiters
+// without a daemon, bbolt, and two programs of different versions: every format has one version yet, so a rolling upgrade is a rolling restart
+// here, and nodes that meet a message, a command or a journal of a version or with a field that they do not know must refuse it and go on.
 //
 // # Time
 //
@@ -39,9 +45,23 @@
 //
 // # Faults
 //
-// Each seed draws which kinds there are and how often (mix.go): what may happen to a message (network.go, links.go), what the driver
-// does from time to time (fault.go, fault_disk.go). Each counts how often it really happened. The driver takes no more disks from the
-// group of Raft than it can miss, and puts back old disks only where broker/control promises to notice.
+// Each seed draws which kinds there are and how often (mix.go), or one of the themes: few faults that are dangerous together. There is
+// what may happen to any message (network.go, links.go, damage.go, client.go), and what the driver does from time to time:
+//
+//	fault_process.go   processes killed (also within a write), stopped, slow; machines crashed, with what was not synced
+//	fault_network.go   cuts of all forms, weak links
+//	fault_disk.go      disks lost, old, full, failing, damaged; another node's identifier; a bucket's in-sync set gone at once
+//	fault_clock.go     clocks
+//	fault_operator.go  settings, members, moves, hand-overs, splits
+//	fault_client.go, client_fault.go   clients
+//
+// In half of the seeds more goes wrong within milliseconds of a change of views (bursts). A kind counts only when it had an effect: a cut when a
+// message has met it, a flipped bit when it was found, a setting when it was changed, a stalled goroutine when it had something to do. The driver takes
+// no more disks from the group of Raft than it can miss, and puts back old disks only where broker/control promises to notice.
+//
+// The disk of a machine: write(2) reaches the kernel, fsync the platters. A process that dies leaves what it wrote, or a part of its last write. A
+// machine that dies keeps what was synced, and of the rest some pages, others zeroed or cut; names of files that were not synced may be as before. An fsync
+// that failed leaves a hole that later ones do not fill. The end of a file that was cut off stays cut off, which is less than a disk may do.
 //
 // # What is checked
 //

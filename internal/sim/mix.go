@@ -108,7 +108,7 @@ var themes = [][]string{
 	{"machine stands still", "leader isolated", "primary killed", "goroutine stalled", "leadership transferred"},
 	{"buckets doubled", "process killed", "machine crashed", "journal lost", "node leaves and comes back"},
 	{"one-way cut", "machine hears and is not heard", "link loses the chain's messages", "link loses Raft's messages", "all buckets moved by hand"},
-	{"disk copied", "old disk", "process killed", "rolling restart"},
+	{"disk copied", "old disk", "old journal", "process killed", "rolling restart"},
 	{"node added", "node removed", "node replaced", "disk lost", "voters changed", "copies changed"},
 	{"disk full", "fsync failed", "machine crashed", "process killed at its next write", "all machines crashed"},
 }

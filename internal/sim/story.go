@@ -2,9 +2,9 @@ package sim
 
 import (
 	"fmt"
-	"maps"
 	"regexp"
 	"slices"
+	"strings"
 )
 
 func (w *world) stamp() string { return stamp(w.now) }
@@ -46,37 +46,23 @@ func (s *story) add(l line) {
 // all gives the lines in their order.
 func (s *story) all() []line { return append(slices.Clone(s.lines[s.head:]), s.lines[:s.head]...) }
 
-// lockName finds the names of locks in texts.
-var lockName = regexp.MustCompile(`\b[a-z]{1,2}[0-9]{1,3}\b`)
+var (
+	lockName   = regexp.MustCompile(`\b[exms][0-9]{1,2}\b`)
+	fromClient = regexp.MustCompile(`^(c[0-9]+|z[0-9]+\.[a-z]+[0-9.]+) `)
+)
 
 // about gives the last lines that matter for what is wrong: what goes wrong and what the cluster decides, and of what clients ask and
 // hear what is about the locks that are named there.
 func (s *story) about(wrong []string, n int) []string {
-	concerned := map[string]bool{}
-	for _, text := range wrong {
-		for _, name := range lockName.FindAllString(text, -1) {
-			concerned[name] = concerned[name] || slices.Contains(lockNames, name) || name[0] == 'e'
-		}
-	}
-	any := slices.Contains(slices.Collect(maps.Values(concerned)), true)
+	concerned := lockName.FindAllString(strings.Join(wrong, "\n"), -1)
 	var out []string
 	for _, l := range s.all() {
-		if any && other(l.text, concerned) {
+		if len(concerned) > 0 && fromClient.MatchString(l.text) && !slices.ContainsFunc(lockName.FindAllString(l.text, -1), func(name string) bool {
+			return slices.Contains(concerned, name)
+		}) {
 			continue
 		}
 		out = append(out, l.String())
 	}
 	return out[max(0, len(out)-n):]
-}
-
-// other says whether a line is about other locks only.
-func other(text string, concerned map[string]bool) bool {
-	named := false
-	for _, name := range lockName.FindAllString(text, -1) {
-		if concerned[name] {
-			return false
-		}
-		named = named || slices.Contains(lockNames, name) || name[0] == 'e'
-	}
-	return named
 }
