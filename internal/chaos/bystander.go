@@ -43,18 +43,32 @@ func (a *actor) glance(ctx context.Context, c *client.Client) {
 		return
 	}
 	token := record.Holders[a.rng.IntN(len(record.Holders))].Token
-	switch {
-	case a.chance(0.2):
+	switch one := a.rng.Float64(); {
+	case one < 0.1:
+		a.list(bounded, c)
+	case one < 0.3:
 		since := boottime.Now()
 		if answer, err := c.Check(bounded, name, token); err == nil {
 			a.tell(check.Event{Kind: check.Checked, Name: name, Token: token, Since: since, Current: answer.Current,
 				Newest: answer.Newest, Oldest: answer.Oldest})
 		}
-	case a.chance(0.1):
+	case one < 0.4:
 		a.pause(bounded, 200*time.Millisecond)
 		if a.stillHeld(bounded, c, name, token) { // an administrator does not force out who has just come
 			a.force(bounded, c, name, token)
 		}
+	}
+}
+
+// list looks at all locks of one kind.
+func (a *actor) list(ctx context.Context, c *client.Client) {
+	since := boottime.Now()
+	page, err := c.List(ctx, &subjects.Request{Prefix: "semaphore-", Has: subjects.HasPrefix})
+	if err != nil {
+		return
+	}
+	for i := range page.Locks {
+		a.tell(seen(&page.Locks[i], since))
 	}
 }
 

@@ -43,11 +43,14 @@ func (a *actor) mutexes(ctx context.Context) error {
 func (a *actor) rwmutexes(ctx context.Context) error {
 	return a.claims(ctx, func(c *client.Client, opts []client.LockOption, event check.Event) taking {
 		event.Name = a.lock("rw")
-		rw := c.RWMutex(event.Name, opts...)
 		write, try := a.chance(0.3), a.chance(0.2)
 		if !write {
 			event.Mode = subjects.Shared
+		} else if a.chance(0.3) {
+			event.Drain = subjects.Soft
+			opts = append(opts, client.WithDrain(subjects.Soft, 0))
 		}
+		rw := c.RWMutex(event.Name, opts...)
 		switch {
 		case write && try:
 			return taking{event, 0, rw.TryLock}

@@ -3,6 +3,7 @@ package chaos
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -33,9 +34,10 @@ type node struct {
 
 	mu      sync.Mutex
 	process *daemons.Process
-	downs   int // faults that want it to be down
-	stops   int // faults that want it to stand still
-	full    int // faults that fill its disk
+	served  chan struct{} // closed when this process serves
+	downs   int           // faults that want it to be down
+	stops   int           // faults that want it to stand still
+	full    int           // faults that fill its disk
 	fullEnd time.Time
 	gone    bool // for ever
 	leaving bool // it was told to end
@@ -104,14 +106,20 @@ func (r *run) launch(n *node) error {
 	if err != nil {
 		return fmt.Errorf("start %s: %w", n.Name, err)
 	}
-	n.process = process
+	served := make(chan struct{})
+	n.process, n.served = process, served
+	go func() {
+		if daemons.Serving(process, time.Hour) != "" {
+			close(served)
+		}
+	}()
 	r.note("%s is started: process %d", n.Name, process.Cmd.Process.Pid)
-	go r.attend(n, process)
+	go r.attend(n, process, served)
 	return nil
 }
 
 // attend waits for the end of a daemon, judges it, and starts it again if it ended by itself.
-func (r *run) attend(n *node, p *daemons.Process) {
+func (r *run) attend(n *node, p *daemons.Process, serving <-chan struct{}) {
 	<-p.Ended()
 	p.Wait()
 	n.mu.Lock()
@@ -121,7 +129,7 @@ func (r *run) attend(n *node, p *daemons.Process) {
 	if wanted {
 		return
 	}
-	served := p.Has(func(line map[string]any) bool { return line["msg"] == "serving" })
+	served := isClosed(serving)
 	r.note("%s ended by itself: %s; it had served: %t", n.Name, p.Cmd.ProcessState, served)
 	switch {
 	case full:
@@ -265,21 +273,43 @@ func (r *run) join(ctx context.Context) (*node, error) {
 	if err := r.launch(n); err != nil {
 		return nil, err
 	}
-	n.mu.Lock()
-	p := n.process
-	n.mu.Unlock()
-	serving := make(chan bool, 1)
-	go func() { serving <- daemons.Serving(p, 30*time.Second) != "" }()
-	select {
-	case ok := <-serving:
-		if ok {
-			if n.ID, err = conf.NodeID(n.Dir); err == nil {
-				n.Env = env
-				return n, nil
-			}
+	bounded, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	if err = n.serving(bounded); err == nil {
+		if n.ID, err = conf.NodeID(n.Dir); err == nil {
+			n.Env = env
+			return n, nil
 		}
-	case <-ctx.Done():
 	}
-	n.down()
-	return nil, fmt.Errorf("%s does not join", n.Name)
+	n.end()
+	r.toRemove(n) // it may be a member already
+	return nil, fmt.Errorf("%s does not join: %w", n.Name, err)
+}
+
+// serving waits until a daemon that was launched serves.
+func (n *node) serving(ctx context.Context) error {
+	n.mu.Lock()
+	served, p := n.served, n.process
+	n.mu.Unlock()
+	if p == nil {
+		return errors.New("it is not started")
+	}
+	select {
+	case <-served:
+		return nil
+	case <-p.Ended():
+		return errors.New("it has ended")
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// isClosed says whether a channel is closed.
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
 }

@@ -35,7 +35,10 @@ func (r *run) open(ctx context.Context) (err error) {
 		if err := r.launch(n); err != nil {
 			return err
 		}
-		if daemons.Serving(n.process, patience) == "" {
+		waiting, cancel := context.WithTimeout(ctx, patience)
+		err := n.serving(waiting)
+		cancel()
+		if err != nil {
 			return fmt.Errorf("%s does not serve; its log ends with\n%s", n.Name, r.logTail(n.Name, 15))
 		}
 	}

@@ -51,11 +51,11 @@ func (r *run) joinToken(ctx context.Context) (string, error) {
 	return strings.TrimSpace(string(out)), nil
 }
 
-// runs says whether a node's daemon is alive and does not stand still.
+// runs says whether a node's daemon serves and does not stand still.
 func (n *node) runs() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.process != nil && n.downs == 0 && n.stops == 0 && !n.gone && !n.leaving
+	return n.process != nil && n.downs == 0 && n.stops == 0 && !n.gone && !n.leaving && isClosed(n.served) && !isClosed(n.process.Ended())
 }
 
 // operate carries out what an operator does.

@@ -1,10 +1,12 @@
 package chaos
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"time"
 )
 
@@ -149,10 +151,14 @@ func newRound(rng *rand.Rand, mix []Kind, s *Schedule, length time.Duration) Rou
 	for at := time.Duration(0); ; {
 		at += time.Duration(rng.ExpFloat64() * float64(calm))
 		if at >= length {
+			slices.SortStableFunc(round.Steps, func(a, b Step) int { return cmp.Compare(a.At, b.At) })
 			return round
 		}
 		step := newStep(rng, mix[rng.IntN(len(mix))], s)
 		step.At = at.Truncate(time.Millisecond)
+		if step.Kind == LoseDisk {
+			step.At = 0 // while nothing else is broken
+		}
 		step.For = min(step.For, length).Truncate(time.Millisecond)
 		round.Steps = append(round.Steps, step)
 	}
