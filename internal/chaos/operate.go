@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/opencluster/oclocks/conf/shared"
 )
 
 // What operators do to a cluster while it works.
@@ -205,7 +207,7 @@ func (r *run) comeTogether(ctx context.Context) error {
 	for _, args := range normal {
 		for {
 			_, err := r.config(ctx, args...)
-			if err == nil || strings.Contains(err.Error(), "no node") && args[0] == "nodes" {
+			if err == nil || args[0] == "nodes" && strings.Contains(err.Error(), shared.ErrNotFound.Error()) {
 				break
 			}
 			if !sleep(ctx, 300*time.Millisecond) {
