@@ -17,6 +17,9 @@
 // keep-alive that the grant quotes or that was answered with the hash of exactly the tokens that the client knows, and an
 // answered renew. What is not proved extends nothing. Of a session that came back, only what was sent since then counts.
 //
+// A renew may set another time limit, and the broker may count by it from the sending on: until the answer the trust ends by
+// whichever limit is over first, and such renews of one hold are sent one after the other (extend.go).
+//
 // # Which keep-alive covers which hold
 //
 // A bucket has one primary at a time, and buckets move: by hand-over, or because a node died. The nodes know that before the

@@ -19,6 +19,11 @@
 // desk.go, reign.go and enrol.go are the simulator's copies of broker/control/teller.go, leading.go, starts.go and register.go: they
 // put into an inbox, step, and carry out effects, and decide nothing.
 //
+// Clients are of three kinds, and there are up to three zones with the same users, names, inboxes and request ids in each: session clients run
+// internal/machine, with its Road and Roam, over a connection to one server (client_session.go, client_wish.go: what their owners do);
+// tools of these open sessions by hand and are granted by events (client_tool.go); simple ones have no session (client.go). broker/edge (sessions'
+// tokens, keep-alives, requests for all buckets, closed connections) is the nodes' side. Requests and answers are bytes on their way, but for the simple clients.
+//
 // # What escapes the simulation
 //
 // Between the pure rooms stands code with goroutines. Its order is written here once more; each file says what it stands for. A
@@ -30,6 +35,10 @@
 //	tell.go     broker/copies.go, adopt.go
 //	links.go    broker/links.go (send, flush, receive)
 //	request.go  broker/cell.go, pump.go, forward.go (request, elsewhere, park, unpark, due)
+//	edge.go     broker/pump.go (receive, prepare, dispatch), local.go, gather.go, collect.go (the rounds), system.go, perform.go (publish)
+//	client_session.go  client/client.go (perform, receive), goroutines.go
+//	client_nats.go     nats.go and the NATS server between clients and nodes: subjects and queue groups, who sees whom, pings, client/island.go's
+//	                   questions; who tells clients of nodes that come and go (broker/announcer.go) is drawn at random
 //	disk.go     arbiter/disk.go: a write is there whole or not at all, a flipped bit is found by the sums (bbolt itself is not here)
 //	journal.go  broker/tables.go, Daemon.commit (openJournal, compactor)
 //
