@@ -30,8 +30,9 @@ func (t *Table) Promote(now Now, term Term, recoverUntil int64, out *Output) err
 	t.restartWaiters()
 	for _, z := range t.zones {
 		t.restartEntries(z.finished)
-		if mutant.On(mutant.OutcomesNotReplicated) {
-			clear(z.requests)
+		for z.finished.first != 0 && mutant.On(mutant.OutcomesNotReplicated) {
+			t.atZone(z.name)
+			t.do(&op{code: opForget, number: 1})
 		}
 		t.wheel.set(timerOf(zoneTimer, z.id+1))
 	}

@@ -63,7 +63,7 @@ func (t *Table) keepOwn() {
 		if t.lockThere(id) && !own(subjects.Index(t.locks.at(id).name)) {
 			t.forgetLock(id)
 		} else if t.lockThere(id) && mutant.On(mutant.SplitForgetsQueue) {
-			t.forgetQueue(t.locks.at(id))
+			t.forgetQueue(id)
 		}
 	}
 	for _, z := range t.zones {
@@ -78,9 +78,7 @@ func (t *Table) keepOwn() {
 
 // forgetLock takes a lock away with everybody who holds it or waits for it, and tells nobody.
 func (t *Table) forgetLock(id uint32) {
-	t.at = cursor{}
-	t.atLock(id)
-	t.forgetQueue(t.locks.at(id))
+	t.forgetQueue(id)
 	for t.lockThere(id) && t.locks.at(id).hold != 0 {
 		t.removeHold(t.locks.at(id).hold)
 	}
@@ -90,13 +88,16 @@ func (t *Table) forgetLock(id uint32) {
 }
 
 // forgetQueue takes away who waits for a lock.
-func (t *Table) forgetQueue(l *lock) {
+func (t *Table) forgetQueue(id uint32) {
+	t.at = cursor{}
+	t.atLock(id)
+	l := t.locks.at(id)
 	if l.more == nil {
 		return
 	}
-	for id := l.more.first; id != 0; id = l.more.first {
-		t.detach(t.waiters.at(id))
-		t.removeWaiter(id)
+	for wid := l.more.first; wid != 0; wid = l.more.first {
+		t.detach(t.waiters.at(wid))
+		t.removeWaiter(wid)
 	}
 }
 
