@@ -14,11 +14,11 @@ import (
 	"github.com/opencluster/oclocks/subjects"
 )
 
-// TestHistories runs the histories of testdata. Each file has, for one promise, histories that break it and near misses that do not.
+// TestHistories runs the histories of testdata/histories. Each file has, for one promise, histories that break it and near misses that do not.
 // A line is an event: its time in milliseconds, the client (of zone z, or zone/client), the kind or the operation asked for, the
 // request, the lock's name, and fields. What is found is the expectation.
 func TestHistories(t *testing.T) {
-	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+	datadriven.Walk(t, "testdata/histories", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			opt := check.Options{Wild: d.HasArg("wild")}
 			if d.HasArg("maxlease") {
