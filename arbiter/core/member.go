@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"slices"
 
+	"go.etcd.io/raft/v3"
 	pb "go.etcd.io/raft/v3/raftpb"
+	"go.etcd.io/raft/v3/tracker"
 	"google.golang.org/protobuf/proto"
 )
 
@@ -71,7 +73,7 @@ func (n *Node) changeFor(step Step, id uint64) (*pb.ConfChangeSingle, error) {
 		if !n.isLearner(id) {
 			return nil, n.refuse(ErrMembership, "%x is not a learner", id)
 		}
-		if behind := n.behind(id); behind > maxLag || !n.active(id) {
+		if behind := n.behind(id, n.matches()); behind > maxLag || !n.active(id) {
 			return nil, n.refuse(ErrMembership, "%x is %d entries behind, heard of lately: %t", id, behind, n.active(id))
 		}
 		if err := n.quorumOf(append(slices.Clone(n.conf.Voters), id)); err != nil {
@@ -117,17 +119,28 @@ func (n *Node) active(id uint64) bool {
 	return ok && !n.down[id] && n.now-at <= 2*n.cfg.Election
 }
 
+// matches is up to where the members have the log, as far as this leader knows; empty if it does not lead. RawNode.Status would copy
+// all that Raft knows of them.
+func (n *Node) matches() map[uint64]uint64 {
+	if n.rn.BasicStatus().RaftState != raft.StateLeader {
+		return nil
+	}
+	match := make(map[uint64]uint64, 8)
+	n.rn.WithProgress(func(id uint64, _ raft.ProgressType, pr tracker.Progress) { match[id] = pr.Match })
+	return match
+}
+
 // behind is how many entries a member lacks, as far as the leader knows.
-func (n *Node) behind(id uint64) uint64 {
+func (n *Node) behind(id uint64, matches map[uint64]uint64) uint64 {
 	last, err := n.log.LastIndex()
 	if err != nil {
 		return 1 << 63
 	}
-	pr, ok := n.rn.Status().Progress[id]
+	match, ok := matches[id]
 	if !ok {
 		return 1 << 63
 	}
-	return last - min(last, pr.Match)
+	return last - min(last, match)
 }
 
 func (n *Node) stuckInSnapshot() map[uint64]bool {

@@ -48,14 +48,14 @@ func (n *Node) prefer() {
 // everything that is committed, and of the same opinion as most voters. 0: there is none.
 func (n *Node) best(below int) uint64 {
 	commit := n.rn.BasicStatus().GetCommit()
-	progress := n.rn.Status().Progress
+	match := n.matches()
 	outvoted := n.outvoted()
 	list := n.votersBy(func(id uint64) bool {
 		if n.apart(id) != outvoted {
 			return false
 		}
 		at, ok := n.heard[id]
-		return id != n.cfg.ID && n.priority(id) < below && ok && !n.down[id] && n.now-at <= n.cfg.Election && progress[id].Match >= commit
+		return id != n.cfg.ID && n.priority(id) < below && ok && !n.down[id] && n.now-at <= n.cfg.Election && match[id] >= commit
 	})
 	if len(list) == 0 {
 		return 0

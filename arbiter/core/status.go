@@ -51,11 +51,11 @@ func (n *Node) Status() Status {
 		return s
 	}
 	s.TakeFrom, s.Live = n.lead.takeFrom, n.live()
-	progress := n.rn.Status().Progress
+	match := n.matches()
 	for _, id := range slices.Sorted(slices.Values(append(slices.Clone(s.Voters), s.Learners...))) {
 		s.Peers = append(s.Peers, Peer{
-			Raft: id, Voter: n.isVoter(id), Match: progress[id].Match, Heard: n.heard[id],
-			Active: n.active(id) && n.behind(id) <= maxLag,
+			Raft: id, Voter: n.isVoter(id), Match: match[id], Heard: n.heard[id],
+			Active: n.active(id) && n.behind(id, match) <= maxLag,
 		})
 	}
 	return s
