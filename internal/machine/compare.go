@@ -254,6 +254,8 @@ func (m *Machine) renewSettled(now int64, c *Call, sent int64, r Result) {
 		return // released or lost meanwhile
 	}
 	switch {
+	case r.Grant != nil && r.Grant.Token != h.Grant.Token:
+		m.replaced(now, h)
 	case r.Grant != nil:
 		m.renewed(now, c, sent, r.Grant)
 	case r.Refusal != nil && (r.Refusal.Code == 404 || r.Refusal.Code == 410 || r.Refusal.Code == 403):

@@ -67,6 +67,14 @@ func (m *Machine) lateGrant(now int64, data []byte) {
 	m.start(now, &Call{Req: req, role: toTidy, about: &Hold{kind: subjects.Static}})
 }
 
+// replaced ends a hold whose key opens another one by now: a recovery has undone its grant, and the request, which has the key, was
+// granted once more, with a token that the client was not told when it began to rely on the first. Nobody wants that one.
+func (m *Machine) replaced(now int64, h *Hold) {
+	req := &subjects.Request{Op: subjects.OpRelease, Name: h.Grant.Name, Key: h.Grant.Key, Outcome: "granted once more after a recovery"}
+	m.start(now, &Call{Req: req, role: toTidy, about: &Hold{kind: subjects.Static}})
+	m.lose(now, h, told(subjects.ReasonLost, subjects.WhyExpired, "the grant was lost in a recovery, and its request was granted once more"))
+}
+
 // An id of a call that is an acquire of the session, whose grant is to be given back should nobody wait for it, is odd.
 func oddIfAcquire(c *Call) uint64 {
 	if !c.Raw && c.Req.Op == subjects.OpAcquire && !c.Req.Enqueue {

@@ -79,3 +79,16 @@ func TestGrantOfForcedHoldIsNoNews(t *testing.T) {
 	s.do(func(now int64) { s.m.Release(now, h, "", nil) })
 	s.next(subjects.OpRelease)
 }
+
+// A renew that tells another token is about another grant of the same request. (Simulator, seed 6278 of 22 November.)
+func TestRenewOfAnotherTokenEndsTheHold(t *testing.T) {
+	s := newScript(t)
+	h := s.begin("a")[0]
+	s.do(func(now int64) { s.m.askRenew(now, h, false) })
+	renew := s.next(subjects.OpRenew)
+	s.grant(renew, 11, nil)
+	s.state(h, Lost)
+	if release := s.next(subjects.OpRelease); release.req.Key != 10 {
+		t.Errorf("released the key %d", release.req.Key)
+	}
+}
