@@ -174,8 +174,9 @@ func (c *Client) perform() {
 		case machine.Send:
 			c.queue = append(c.queue, outgoing{subject: a.Subject, reply: c.inbox + a.Reply, body: a.Body})
 		case machine.Opened:
-			c.opts.log.Info("the session is open", "events", a.Subject) // before anything is sent in it
 			c.queue = append(c.queue, outgoing{subject: a.Subject, events: true})
+		case machine.Anew: // before it is sent
+			c.opts.log.Info("a request goes on as a new one", "anew", a.Call.Req.Name, "operation", a.Call.Req.Op.String())
 		case machine.Finish:
 			w := a.Call.Owner.(*waiter)
 			w.result = a.Call.Result

@@ -81,7 +81,6 @@ func (a *actor) claims(ctx context.Context, choose func(*client.Client, []client
 		if a.chance(0.5) {
 			opts = append(opts, client.WithLease(a.between(time.Second, 6*time.Second)))
 		}
-		a.begins()
 		c, err := a.connect(ctx, opts...)
 		if err != nil {
 			return err
@@ -122,9 +121,9 @@ func (a *actor) once(ctx context.Context, c *client.Client, choose func(*client.
 	bounded, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	a.tell(t.event)
-	a.await(t.event.Request)
+	a.await(t.event.Request, t.event.Name)
 	claim, err := t.take(bounded)
-	a.await("")
+	a.await("", "")
 	if err != nil {
 		a.refused(t.event.Request, err)
 		return

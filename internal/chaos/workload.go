@@ -80,8 +80,8 @@ type actor struct {
 	next int // requests
 
 	mu      sync.Mutex
-	events  string // subject of the library's session
 	pending string // acquire that the library is asked for
+	wanted  string // its lock
 }
 
 // work has clients of all kinds work until the process is told to stop, or is killed.
@@ -136,7 +136,7 @@ func (a *actor) servers() string {
 // connect connects through our client library, and tries again as long as it must.
 func (a *actor) connect(ctx context.Context, opts ...client.Option) (*client.Client, error) {
 	opts = append(opts, client.WithName(a.id), client.WithNATSOptions(nats.DontRandomize()),
-		client.WithLogger(slog.New(&sessions{slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelInfo}), a})))
+		client.WithLogger(slog.New(&overhear{slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelInfo}), a})))
 	if a.Creds != "" {
 		opts = append(opts, client.WithCredentials(a.Creds))
 	}
@@ -187,47 +187,39 @@ func (a *actor) tell(e check.Event) int64 {
 	return a.rec.add(e)
 }
 
-// sessions hears of the library's sessions from its log. If a session is over, the library goes on with an acquire in another one: the
-// broker then has two requests for what is one to the caller.
-type sessions struct {
+// overhear hears from the library's log that an acquire goes on as a new request: its session was over, or its grant before the library
+// had heard of it. The broker then has two requests for what is one to the caller.
+type overhear struct {
 	slog.Handler
 	a *actor
 }
 
 // Handle implements slog.Handler.
-func (s *sessions) Handle(ctx context.Context, r slog.Record) error {
+func (o *overhear) Handle(ctx context.Context, r slog.Record) error {
 	r.Attrs(func(attr slog.Attr) bool {
-		if attr.Key == "events" {
-			s.a.opened(attr.Value.String())
+		if attr.Key == "anew" {
+			o.a.anew(attr.Value.String())
 		}
 		return true
 	})
 	if r.Level < slog.LevelError {
 		return nil
 	}
-	return s.Handler.Handle(ctx, r)
+	return o.Handler.Handle(ctx, r)
 }
 
-// opened hears that a session is open, and tells if an acquire goes on in another one than before.
-func (a *actor) opened(events string) {
+// anew hears that an acquire goes on as a new request.
+func (a *actor) anew(name string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.pending != "" && a.events != "" && a.events != events {
+	if a.pending != "" && a.wanted == name {
 		a.tell(check.Event{Kind: check.Anew, Request: a.pending})
 	}
-	a.events = events
-}
-
-// begins forgets the session of a library that is no more.
-func (a *actor) begins() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.events = ""
 }
 
 // await sets the acquire that the library is asked for, "" for none.
-func (a *actor) await(request string) {
+func (a *actor) await(request, name string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.pending = request
+	a.pending, a.wanted = request, name
 }

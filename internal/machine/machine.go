@@ -40,6 +40,7 @@ const (
 	Finish                   // Call is over, its Result is set
 	Change                   // Hold has ended: it is lost or released, see its Err
 	Opened                   // a session is open: subscribe to the events on Subject and no other session's
+	Anew                     // Call goes on as a new request; what was sent before may have its effect too
 )
 
 // Action is something that the caller is to do.

@@ -134,6 +134,7 @@ func (m *Machine) unnumber(c *Call) {
 func (m *Machine) again(now int64, c *Call) {
 	delete(m.byID, c.id)
 	m.unnumber(c)
+	m.act(Action{Kind: Anew, Call: c})
 	m.start(now, c)
 }
 
