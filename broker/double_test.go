@@ -185,7 +185,7 @@ func static(t testing.TB, nc *nats.Conn, n int) map[string]answer {
 func stillHeld(t testing.TB, nc *nats.Conn, held map[string]answer) {
 	t.Helper()
 	for name, grant := range held {
-		body := fmt.Sprintf(`{"name":%q,"key":%q}`, name, grant.text("key"))
+		body := fmt.Sprintf(`{"name":%q,"key":%q,"trusted":true}`, name, grant.text("key"))
 		var a answer
 		eventually(t, "an answer for "+name, func() bool {
 			msg, err := nc.Request("locks.renew.anyone", []byte(body), 2*time.Second)

@@ -191,7 +191,10 @@ func TestUncleanStartWaitsForLeases(t *testing.T) {
 	if body := ask(t, nc, "locks.acquire", "other").refused(503, "unavailable"); body["why"] != "recovery" || body["retry_after"] == nil {
 		t.Errorf("refused as %v", body)
 	}
-	ask(t, nc, "locks.renew", `{"name":"held","key":"`+held.text("key")+`"}`).granted()
+	if body := ask(t, nc, "locks.renew", `{"name":"held","key":"`+held.text("key")+`"}`).refused(503, "unavailable"); body["why"] != "recovery" {
+		t.Errorf("a renew by who may not trust the lock any more is refused as %v", body)
+	}
+	ask(t, nc, "locks.renew", `{"name":"held","trusted":true,"key":"`+held.text("key")+`"}`).granted()
 	waiting.answer().granted()
 	ask(t, nc, "locks.acquire", `{"name":"other","wait":"30s"}`).granted() // each bucket's recovery ends by itself
 }

@@ -106,7 +106,7 @@ func (g *generator) request(in *Input) {
 		r.Op = subjects.OpRelease
 		g.held(in)
 	case n < 16:
-		r.Op = subjects.OpRenew
+		r.Op, r.Trusted = subjects.OpRenew, g.maybe(2)
 		g.held(in)
 		if g.maybe(2) {
 			r.TTL, r.Has = time.Duration(g.choose(4))*7*time.Second, r.Has|subjects.HasTTL

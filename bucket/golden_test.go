@@ -315,6 +315,8 @@ func (g *golden) field(a args, in *Input, key, value string) {
 		req.Recall = true
 	case "now":
 		req.Now = true
+	case "trusted":
+		req.Trusted = true
 	case "ttl":
 		req.TTL = a.span(key)
 		req.Has |= subjects.HasTTL

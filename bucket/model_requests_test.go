@@ -256,6 +256,8 @@ func (c *mCall) again(r *mRequest) {
 		c.say(&subjects.Refusal{Code: 410, Reason: "lost", Why: "forced"})
 	case h.kind == subjects.Connection && h.session.parted:
 		c.say(reopenRefusal())
+	case c.m.recovering():
+		c.say(c.recovery())
 	default:
 		c.restart(h)
 		again, now := *g, c.m.grantBody(h)
@@ -334,6 +336,9 @@ func (c *mCall) renew() {
 		return
 	case h.kind == subjects.Connection && h.session.parted:
 		c.say(reopenRefusal())
+		return
+	case c.m.recovering() && !c.req.Trusted:
+		c.say(c.recovery())
 		return
 	}
 	changed := false

@@ -142,6 +142,10 @@ func (t *Table) renew(c *call) {
 		t.refuse(c, refusal)
 		return
 	}
+	if t.recovering() && !r.Trusted {
+		t.refuse(c, t.inRecovery()) // see grantAgain
+		return
+	}
 	o := op{code: opRenew, token: h.token}
 	o.ttl, o.newTTL = r.TTL, r.Has&subjects.HasTTL != 0 && r.TTL != h.ttl
 	o.newData = r.Has&subjects.HasData != 0 && !h.sameData(r.Data)

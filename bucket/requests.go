@@ -193,7 +193,9 @@ func (t *Table) again(c *call, id uint32) {
 
 // grantAgain tells a grant once more if it still holds; then its lease begins anew, since the client may count from the
 // sending of the request that is answered now. A grant that is over is not told again: who never had the first answer
-// would take it for a lock.
+// would take it for a lock. Nor is one told in a recovery: this history may have lost that the hold ended, and that somebody
+// has got the lock since and trusts it; a trust that goes on without a break is older than that, and a new one is not. So in a
+// recovery an answer may extend a trust, and never begins one (docs/model/recovery.pml).
 func (t *Table) grantAgain(c *call, g *subjects.Grant) {
 	id := t.holdByKey(g.Key)
 	if id == 0 {
@@ -207,6 +209,10 @@ func (t *Table) grantAgain(c *call, g *subjects.Grant) {
 	}
 	if refusal := t.partedHold(h); refusal != nil {
 		t.reply(c, refusal)
+		return
+	}
+	if t.recovering() {
+		t.reply(c, t.inRecovery())
 		return
 	}
 	t.restart(id)

@@ -163,3 +163,44 @@ func TestDurableAsLongAsARecoveryWaits(t *testing.T) {
 		t.Fatal("a lease of 30 s is not durable where a recovery waits for 10 min")
 	}
 }
+
+// In a recovery an answer may extend a trust, and never begins one: a grant that its client has not heard of is told when the
+// recovery is over, and a renew by who has lost his trust is refused until then.
+func TestARecoveryBeginsNoTrust(t *testing.T) {
+	s := newSolo(t, Config{}, 0)
+	acquire := subjects.Request{Op: subjects.OpAcquire, Name: "n", Kind: subjects.Static, TTL: time.Minute, Has: subjects.HasTTL, RequestID: "once"}
+	s.ask("", acquire)
+	s.Demote()
+	end := s.now.Boot + int64(20*time.Second)
+	if err := s.Promote(s.now, Term{Epoch: 2, Term: 9}, end, &s.out); err != nil {
+		t.Fatal(err)
+	}
+	granted := func(req subjects.Request) bool {
+		t.Helper()
+		effects := s.ask("", req)
+		for _, e := range effects {
+			switch body := e.Body.(type) {
+			case *subjects.Grant:
+				return true
+			case *subjects.Refusal:
+				if body.Why != subjects.WhyRecovery || body.RetryAfter <= 0 {
+					t.Fatalf("refused as %+v", body)
+				}
+				return false
+			}
+		}
+		t.Fatalf("no answer: %+v", effects)
+		return false
+	}
+	renew := subjects.Request{Op: subjects.OpRenew, Name: "n", Key: 7}
+	trusted := renew
+	trusted.Trusted = true
+	if granted(acquire) || granted(renew) || !granted(trusted) {
+		t.Fatal("in the recovery a repeated acquire or a renew is granted, or one by who trusts is not")
+	}
+	s.now.Boot = end
+	s.feed(&Input{Kind: Tick})
+	if !granted(acquire) || !granted(renew) {
+		t.Fatal("after the recovery a repeated acquire or a renew is refused")
+	}
+}

@@ -160,6 +160,8 @@ func (d *decoder) set(f field, v value) {
 		r.Recall = d.bool(v)
 	case fieldNow:
 		r.Now = d.bool(v)
+	case fieldTrusted:
+		r.Trusted = d.bool(v)
 	case fieldTTL, fieldGrace, fieldWait, fieldQuiet, fieldOlderThan:
 		d.setDuration(v)
 	case fieldKey:

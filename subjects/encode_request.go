@@ -26,6 +26,7 @@ func (r *Request) AppendJSON(dst []byte) []byte {
 		dst = r.appendTTL(dst)
 		dst = r.appendData(dst)
 		dst = optText(dst, "outcome", r.Outcome)
+		dst = optTrue(dst, "trusted", r.Trusted)
 	case OpForce, OpCheck:
 		dst = appendUint(dst, "token", r.Token)
 		dst = optText(dst, "reason", r.Reason)

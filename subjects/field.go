@@ -22,6 +22,7 @@ const (
 	fieldEnqueue
 	fieldRecall
 	fieldNow
+	fieldTrusted
 	fieldTTL
 	fieldGrace
 	fieldWait
@@ -53,7 +54,7 @@ const (
 
 var fieldNames = [fieldCount]string{
 	"", "name", "name64", "session", "request", "done", "require", "mode", "kind", "drain", "acks", "slots", "take",
-	"enqueue", "recall", "now", "ttl", "grace", "wait", "quiet", "older_than", "key", "token", "holder", "data",
+	"enqueue", "recall", "now", "trusted", "ttl", "grace", "wait", "quiet", "older_than", "key", "token", "holder", "data",
 	"outcome", "reason", "prefix", "prefix64", "after", "state", "limit", "secret", "location", "server", "cid", "node",
 	"beat", "receipt", "epoch", "user", "buckets",
 }
@@ -83,7 +84,7 @@ var opFields = [opCount]fieldSet{
 	OpAcquire: lockFields | setOf(fieldMode, fieldSlots, fieldTake, fieldKind, fieldTTL, fieldGrace, fieldWait,
 		fieldDrain, fieldQuiet, fieldAcks, fieldHolder, fieldData, fieldEnqueue, fieldRecall),
 	OpRelease: lockFields | setOf(fieldKey, fieldOutcome),
-	OpRenew:   lockFields | setOf(fieldKey, fieldTTL, fieldData),
+	OpRenew:   lockFields | setOf(fieldKey, fieldTTL, fieldData, fieldTrusted),
 	OpCancel:  lockFields,
 	OpQuery:   lockFields,
 	OpForce:   lockFields | setOf(fieldToken, fieldReason, fieldNow),

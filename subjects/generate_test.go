@@ -233,7 +233,7 @@ func genRequest(t *rapid.T, op Op) Request {
 		r.Key, r.Outcome = number(t), text(t)
 		r.Has |= HasKey
 	case OpRenew:
-		r.Key = number(t)
+		r.Key, r.Trusted = number(t), flip(t)
 		r.Has |= HasKey
 		genTTL(t, &r)
 		genData(t, &r)

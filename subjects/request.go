@@ -114,6 +114,7 @@ type Request struct {
 	Enqueue bool
 	Recall  bool
 	Now     bool // force: at once
+	Trusted bool // renew: its sender has trusted the hold without a break
 
 	TTL       time.Duration
 	Grace     time.Duration

@@ -94,6 +94,9 @@ func (m *Machine) send(now int64, c *Call) {
 		}
 		c.Req.Wait = max(time.Duration(c.until-now), time.Millisecond)
 	}
+	if c.about != nil && c.Req.Op == subjects.OpRenew {
+		c.Req.Trusted = c.about.phase == active && now < c.about.end()
+	}
 	c.state = flying
 	c.due = now + m.patience(c)
 	m.callsDue = min(m.callsDue, c.due)

@@ -93,6 +93,9 @@ func TestQueuedGrantWithoutBeatIsProvedFirst(t *testing.T) {
 				t.Fatal("Lock returned before the lock can be trusted")
 			}
 			renew := s.next(subjects.OpRenew)
+			if renew.req.Trusted {
+				t.Error("it says that the lock has been trusted, and it was not yet")
+			}
 			s.pass(100 * time.Millisecond)
 			s.grant(renew, 10, nil)
 			if s.state(h, Held); !s.finished(h) {
@@ -153,7 +156,11 @@ func TestMismatchExtendsNothing(t *testing.T) {
 	s.left(holds[0], 4*time.Second)
 	s.left(holds[1], 4*time.Second)
 	for range 2 {
-		switch renew := s.next(subjects.OpRenew); renew.req.Name {
+		renew := s.next(subjects.OpRenew)
+		if !renew.req.Trusted {
+			t.Error("it does not say that the lock has been trusted without a break")
+		}
+		switch renew.req.Name {
 		case "a":
 			s.grant(renew, 10, nil)
 		case "b":
