@@ -17,8 +17,10 @@ behind the build tag ` + "`mutants`" + `, one line of code each; the normal buil
 
 Each seed is another cluster with another mix of faults, so a mutant that needs a rare fault needs many: *runs* is how many seeds in a
 row had to be run, beginning with seed 1, *simulated* the time of the clusters in them. A find is a broken promise, not a crash of the
-mutated code; *lesser* is how many seeds before had already said something weaker (the cluster did not come together again, copies
-differed, a part failed). A seed means something else after each change of the code, so these numbers are of one moment.
+mutated code, and only if the same seed says nothing without the mutant; *lesser* is how many seeds before had already said something
+weaker (the cluster did not come together again, a copy stopped itself, a part failed). *Found by* names the checker: one word is that
+promise of ` + "`internal/check`" + `, which knows only what clients saw; the others are what only the simulator sees. A seed means something else
+after each change of the code, so these numbers are of one moment. What is not found within the seeds that were run is told as such.
 
 | mutant | what is broken | the promise that it breaks | runs | simulated | lesser | found by | it said |
 |---|---|---|---|---|---|---|---|
