@@ -45,6 +45,6 @@
 //
 // # Reading order
 //
-// event.go (the history), check.go (Add), belief.go, grant.go, ending.go, queue.go, repeat.go, zone.go, linear.go and model.go
-// (porcupine), forget.go; file.go (recordings), merge.go.
+// event.go (the history), options.go, check.go (Add), ask.go (requests and answers), belief.go, grant.go, ending.go, queue.go, repeat.go,
+// zone.go (what is seen), linear.go and model.go (porcupine), forget.go; file.go (recordings), merge.go.
 package check

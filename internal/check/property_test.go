@@ -14,7 +14,7 @@ func TestCorrectServiceNeverViolates(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		seed := rapid.Uint64().Draw(t, "seed")
 		k := check.New(check.Options{Window: []int{0, 10, 60}[seed%3], Keep: []time.Duration{0, 3 * time.Second}[seed%2]})
-		history := newNaive(seed).run(20 * time.Second)
+		history := newNaive(seed).run(10 * time.Second)
 		for i := range history {
 			k.Add(&history[i])
 		}

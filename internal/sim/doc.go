@@ -74,10 +74,10 @@
 //
 // # What is checked
 //
-// check.go knows what clients were told and what was committed, and nothing else: clients believe in an exclusive lock one at a time
-// (from their own sending, 3/4 of the limit); tokens of a lock rise and never come twice; grants follow the tickets; a request has one
-// effect and is answered the same again; what was granted without a limit stays, what was released does not come back, unless a view
-// said that the bucket's history may have lost its end (recovery); one process answers for a bucket in an epoch, and none in an epoch
+// What clients did and saw is a history (history.go, client_feed.go) that internal/check judges by the promises: who believes in what, tokens,
+// what is kept and what is over, queues, repeated requests, zones, and an order for each lock in which a simple lock would answer the same.
+// It is told when a view says that the end of a bucket's history may be lost (recovery). check.go knows what only the simulator can
+// see: a bucket gives a token once, whatever the lock; one process answers for a bucket in an epoch, and none in an epoch
 // that is over; all nodes apply the same commands, and have the same digest; no goroutine goes round and round. At the end everything
 // is healed: all buckets have a primary that acts, all copies are equal, everybody is answered.
 package sim
