@@ -152,24 +152,29 @@ func (b *Bucket) promote(now bucket.Now, r *chain.Output) {
 }
 
 // term is the term of a new primary. It must be higher than any that a token was ever given with, also where the history
-// has lost its end.
+// has lost its end, and another one than that of any promotion that was lost: a recovery may bring back what was never confirmed.
 //
-// Claim: until the end of epoch e no term above 4e is used. For each promotion has an epoch of its own. An ordinary one goes on from
-// a history with everything that was answered, and adds 2; a recovery takes 4e - 2. In both cases 2 are left for counters that
-// become full, which raise the term too: no counter of 2^29 tokens is full three times in one epoch. So a recovery in epoch e takes a
-// term above all that were used before, 4(e - 1), whatever was lost, and whichever history it goes on from: what it goes on from does
-// not tell, since there may have been recoveries that went on from others. An ordinary promotion loses nothing, so one more is
-// enough; two, because a restart may have lost the change that raised a full counter. [TestNoTermComesTwice]
+// Claim: what is promoted in epoch e uses no terms but those from 4e - 2 to 4e. For each promotion has an epoch of its own, and takes
+// 4e - 2. That leaves 2 for counters that become full, which raise the term too: no counter of 2^29 tokens is full three times in one
+// epoch. So terms rise with epochs and none is in two, whatever was lost and whichever history a promotion goes on from. That one's
+// own term does not tell: there may have been others that went on from it, or from one before it. [TestNoTermComesTwice]
 //
 // What doubling has made begins with the term of the bucket that was split, and with an epoch that is far ahead of the one that this
-// had when the doubling was committed (shared.Double): so the claim is true there from the beginning.
+// had when the doubling was committed (shared.Double): so the terms there are lower from the beginning.
 //
 // Where nothing outlives the process the epochs begin anew too, and wall time has to do: 2^14 tokens a millisecond for each
-// zone, counted from 2026. There the claim is not true, and a recovery adds 4 for each epoch since the promotion that it goes on from;
+// zone, counted from 2026. There the claim is not true, and a promotion adds 4 for each epoch since the one that it goes on from;
 // recoveries one in another within half a minute could come to the same term.
 func (b *Bucket) term(now bucket.Now, r *chain.Output) bucket.Term {
-	t := nextTerm(b.table.Term(), r.Promoted, r.Recovering != 0 && !mutant.On(mutant.TermNotRaised))
-	if b.cfg.Volatile && (b.table.Seq() == 0 || r.Recovering != 0) {
+	last := b.table.Term()
+	t := nextTerm(last, r.Promoted)
+	if !b.cfg.Volatile {
+		return t
+	}
+	if last.Epoch > 0 && r.Promoted > last.Epoch {
+		t.Term = max(t.Term, last.Term+bounded(r.Promoted-last.Epoch)-spare)
+	}
+	if b.table.Seq() == 0 || r.Recovering != 0 {
 		ms := uint64(max(0, now.Wall-tokenEpoch))
 		if wall := uint32(min(ms>>15+1, maxTerm)); wall > t.Term {
 			t.Term, t.Counter = wall, uint32(ms&0x7fff)<<14
@@ -178,12 +183,11 @@ func (b *Bucket) term(now bucket.Now, r *chain.Output) bucket.Term {
 	return t
 }
 
-// nextTerm is the term of the promotion of an epoch that goes on from another one. lossy: what followed that may be lost.
-func nextTerm(last bucket.Term, epoch uint64, lossy bool) bucket.Term {
-	t := bucket.Term{Epoch: epoch, Term: last.Term + ordinary}
-	if lossy {
-		since := epoch - min(epoch, last.Epoch)
-		t.Term = max(t.Term, bounded(epoch)-spare, last.Term+bounded(since)-spare)
+// nextTerm is the term of the promotion of an epoch that goes on from another one.
+func nextTerm(last bucket.Term, epoch uint64) bucket.Term {
+	t := bucket.Term{Epoch: epoch, Term: last.Term + perEpoch - spare} // no less, whatever the epoch says
+	if !mutant.On(mutant.TermNotRaised) {
+		t.Term = max(t.Term, bounded(epoch)-spare)
 	}
 	return t
 }
@@ -191,11 +195,10 @@ func nextTerm(last bucket.Term, epoch uint64, lossy bool) bucket.Term {
 // bounded is how many terms so many epochs take at the most. There are fewer epochs than that ever gets too much.
 func bounded(epochs uint64) uint32 { return max(spare, uint32(min(perEpoch*epochs, maxTerm/2))) }
 
-// How many terms a promotion takes, and how many of those of an epoch are left for full counters.
+// How many terms an epoch has, and how many of those are left for full counters.
 const (
-	ordinary = 2
+	perEpoch = 4
 	spare    = 2
-	perEpoch = ordinary + spare
 )
 
 const (
