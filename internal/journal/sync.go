@@ -91,10 +91,10 @@ func (j *Journal) work() {
 	}
 }
 
-// Turn is what the journal's goroutine does once in SyncEvery: with Options.Driven it is for the caller to do. A failure is in Err
-// and in Failed, and every call reports it.
+// Turn is what the journal's goroutine does once in SyncEvery: with Options.Driven it is for the caller to do.
 func (j *Journal) Turn() {
 	j.syncing.Lock()
+	// A failure is in Err and in Failed, and every call reports it.
 	_ = j.sync()
 	j.syncing.Unlock()
 	j.maintain()

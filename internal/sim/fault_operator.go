@@ -211,34 +211,37 @@ func (w *world) propose(kind string, command []byte, done func(outcome)) bool {
 
 // undo brings the settings back with which all copies can come together, again and again.
 func (w *world) undo() {
+	w.after(500*ms, w.undo) // also if they are so: a command may be committed late
 	state := w.committed()
-	done := state != nil
-	if done && state.Locked {
-		done = false
+	if state == nil {
+		return
+	}
+	if state.Locked {
 		w.command("", shared.Command{Unlock: &shared.Lock{}})
+		return
 	}
-	if done && (state.Settings.Copies != 0 || state.Settings.MinQuorum != 1 || state.Settings.Voters != 5 || !state.Settings.Balance) {
-		done = false
+	if s := &state.Settings; s.Copies != 0 || s.MinQuorum != 1 || s.Voters != 5 || !s.Balance {
 		w.command("", shared.Command{Set: &shared.Set{Settings: map[string]string{"copies": "0", "min_quorum": "1", "voters": "5", "balance": "true"}}})
+		return
 	}
-	if done {
-		for i := range state.Nodes {
-			if n := &state.Nodes[i]; n.Drain {
-				no := false
-				done = false
-				w.command("", shared.Command{Node: &shared.NodeEdit{Number: n.Number, Drain: &no}})
-			}
+	for i := range state.Nodes {
+		if n := &state.Nodes[i]; n.Drain {
+			no := false
+			w.command("", shared.Command{Node: &shared.NodeEdit{Number: n.Number, Drain: &no}})
 		}
 	}
-	w.after(500*ms, w.undo) // also if they are so: a command may be committed late
 }
 
 // dismiss is an operator who ends the processes of nodes that were removed or replaced and do not know it, since they were cut off then, and
 // removes nodes of which no machine is left.
 func (w *world) dismiss() {
+	w.after(5*second, w.dismiss)
 	state := w.committed()
+	if state == nil {
+		return
+	}
 	for _, m := range w.machines {
-		if state == nil || m.p == nil || m.p.number == 0 {
+		if m.p == nil || m.p.number == 0 {
 			continue
 		}
 		switch n := state.Node(m.p.number); {
@@ -260,5 +263,4 @@ func (w *world) dismiss() {
 			break
 		}
 	}
-	w.after(5*second, w.dismiss)
 }

@@ -196,5 +196,3 @@ func (p *process) proposer() {
 		p.proposer()
 	})
 }
-
-func primaries(state *shared.State, number uint64) int { return reign.Primaries(state, number) }

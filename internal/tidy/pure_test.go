@@ -38,9 +38,10 @@ var roomImports = map[string]map[string][]string{
 	"broker/edge": {"crypto/hmac": {"Equal", "New"}},
 	"arbiter/core": {
 		"go.etcd.io/raft/v3": {"Config", "ErrProposalDropped", "ErrSnapshotTemporarilyUnavailable", "ErrStepPeerNotFound", "IsEmptyHardState",
-			"IsEmptySnap", "MemoryStorage", "NewMemoryStorage", "NewRawNode", "RawNode", "ReadOnlySafe", "ReadState", "Ready",
+			"IsEmptySnap", "MemoryStorage", "NewMemoryStorage", "NewRawNode", "ProgressType", "RawNode", "ReadOnlySafe", "ReadState", "Ready",
 			"SnapshotFailure", "StateFollower", "StateLeader"},
 		"go.etcd.io/raft/v3/raftpb":        nil,
+		"go.etcd.io/raft/v3/tracker":       {"Progress"},
 		"google.golang.org/protobuf/proto": {"Clone", "Marshal", "MarshalOptions", "Unmarshal"},
 	},
 	"conf/shared": {
