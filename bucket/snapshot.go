@@ -132,7 +132,7 @@ func (t *Table) writeLock(c *coder, id uint32) {
 		image.fields(c)
 	}
 	n = l.waiting()
-	if mutant.On(mutant.SnapshotWithoutQueue) {
+	if l.hold != 0 && mutant.On(mutant.SnapshotWithoutQueue) {
 		n = 0
 	}
 	c.count(&n)
