@@ -95,7 +95,7 @@ func (j *Journal) work() {
 func (j *Journal) Turn() {
 	j.syncing.Lock()
 	// A failure is in Err and in Failed, and every call reports it.
-	_ = j.sync()
+	_ = j.sync() // told by Err and Failed
 	j.syncing.Unlock()
 	j.maintain()
 }
