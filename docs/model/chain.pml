@@ -1,7 +1,8 @@
 /* chain.pml: one bucket on three nodes: views, in-sync set, confirmations, hand-over, takeover, recovery, returning nodes, tokens.
  *
- * No time here: that a node has a lease is a bit, and what lease.pml shows is taken for granted (a lease that the leader counts
- * as ended has ended; a new one comes with everything that is committed). README.md says sentence by sentence what is modelled.
+ * No time here: what leader.pml shows is taken for granted. A primary acts until the leader asks for a view without it, or it is
+ * sealed; from then on it is held, and acts again only once it has applied that view. A message is taken or lost; one that is
+ * late is like one that was taken when it was sent, since nobody takes it after a newer view or a seal.
  * A change is a number. canc[c] is the set of the changes before it and itself: that stands for its chained hash.
  * Each action is one atomic step and prints one line when a trail is replayed.
  */
@@ -30,11 +31,7 @@
 #define isprim(e, n) (vprim[e] == (n) && incof(vinc[e], n) == inc[n])
 #define member(e, n) ((vset[e] & bit(n)) && incof(vinc[e], n) == inc[n])
 #define open(n) (vep[n] > sealed[n] && !stop[n])
-#ifdef NO_LEASE_CHECK
-#define leased(n) true
-#else
-#define leased(n) (lease[n] && vep[n] >= under[n])
-#endif
+#define leased(n) (!(held & bit(n)) && vep[n] >= under[n])
 #define acting(n) (lead[n] && open(n) && leased(n))
 #define rank(c) (cep[c] * 16 + cseq[c])               /* newest by (epoch, seq) */
 
@@ -50,11 +47,10 @@ byte last[N]; byte vep[N]; byte sealed[N]; byte inc[N];
 byte ver[N]; bool mat[N]; byte conf[N]; byte deliv[N]; bool stop[N]; bool shown[N];
 byte lead[N]; byte fl[N]; byte has[N * N]; byte pk[N]; byte pend[N];   /* pend: the set that was asked for, 0 if none */
 bool recov[N];                                        /* the primary was promoted in a recovery */
-bool lease[N]; byte under[N];
+byte under[N];                                        /* it acts only once this view is applied */
 
-/* The network: the newest message of each kind stays and may be taken any number of times, or never. */
-byte aE[N]; byte aL[N];                               /* changes, of a primary to all */
-byte qE[N + 1]; byte qP[N + 1]; byte qS[N + 1]; byte qI[N + 1]; bool qR[N + 1]; /* views asked for; the leader's is the last */
+/* Views that are asked for; the leader's is the last. A request may be lost, or committed late. */
+byte qE[N + 1]; byte qP[N + 1]; byte qS[N + 1]; byte qI[N + 1]; bool qR[N + 1];
 bool qX;   /* the leader asks for a recovery */
 byte held;                                            /* nodes that get no lease while the leader's is on its way */
 
@@ -84,6 +80,18 @@ inline claim(e) {
 }
 
 inline answered(n, ch) {
+#ifdef REACH_ANSWER_AFTER_TAKEOVER
+	assert(!(n == 1 && lead[n] > 1 && !recov[n] && sealed[0] == 0 && ans));   /* must fail */
+#endif
+#ifdef REACH_ANSWER_AFTER_HANDOVER
+	assert(!(n == 1 && lead[n] > 1 && !recov[n] && sealed[0] && under[0] == 0 && held == 0 && ans));   /* must fail */
+#endif
+#ifdef REACH_ANSWER_AFTER_RECOVERY
+	assert(!(recov[n] && ans));                       /* must fail: something was answered before */
+#endif
+#ifdef REACH_ANSWER_WITH_RETURNED
+	assert(!(n == 0 && vset[vep[n]] == 5 && inc[2] && incof(vinc[vep[n]], 2) == inc[2]));   /* must fail */
+#endif
 	assert(vep[n] >= ansE);                           /* none in an epoch that is over */
 	assert(by[vep[n]] == 0 || by[vep[n]] == 1 + n + 3 * ((lives >> (2 * n)) & 3));  /* one life for each epoch */
 	assert(anc(ans, ch));                             /* nothing that was answered is missing */
@@ -96,7 +104,7 @@ inline answered(n, ch) {
 
 inline install(n) {
 	z = lead[n] != 0 && vep[n] > sealed[n] && isprim(vep[n] + 1, n);    /* its life goes on */
-	vep[n]++; pend[n] = 0; mat[n] = false; if :: vprim[vep[n]] != n -> lease[n] = false; under[n] = 0 :: else fi; ver[n] = 0; shown[n] = false;
+	vep[n]++; pend[n] = 0; mat[n] = false; ver[n] = 0; if :: vep[n] >= under[n] -> under[n] = 0 :: else fi; shown[n] = false;
 	if
 	:: z ->
 		y = 0;
@@ -122,34 +130,31 @@ inline install(n) {
 		:: else
 		fi
 	fi;
-	/* messages that nobody takes any more */
-	y = 0; z = (vep[0] < vep[1] -> vep[0] : vep[1]); z = (vep[2] < z -> vep[2] : z);
-	do :: y < N -> if :: aE[y] < z -> aE[y] = 0; aL[y] = 0 :: else fi; y++ :: else -> break od;
 	y = 0
 }
 
 inline restart(n) {
-	lead[n] = 0; fl[n] = 0; pk[n] = 0; pend[n] = 0; mat[n] = false; ver[n] = 0; lease[n] = false; under[n] = 0; recov[n] = false;
+	lead[n] = 0; fl[n] = 0; pk[n] = 0; pend[n] = 0; mat[n] = false; ver[n] = 0; recov[n] = false;
 	has[n * N] = 0; has[n * N + 1] = 0; has[n * N + 2] = 0;
 	shown[n] = true; conf[n] = 0
 }
 
 /* Takes over what the primary p has sent. */
 inline adopt(n, p) {
-	highest(canc[aL[p]] & canc[last[n]], x);
+	highest(canc[last[p]] & canc[last[n]], x);
 	if
-	:: x == last[n] -> last[n] = aL[p]; ver[n] = aL[p]; mat[n] = true;
+	:: x == last[n] -> last[n] = last[p]; ver[n] = last[p]; mat[n] = true;
 		printf("n%d has the history of n%d up to change %d in epoch %d\n", n, p, ver[n], vep[n])
-	:: x == aL[p] && x != last[n] -> if :: x > ver[n] -> ver[n] = x :: else fi; mat[n] = true;
+	:: x == last[p] && x != last[n] -> if :: x > ver[n] -> ver[n] = x :: else fi; mat[n] = true;
 		printf("n%d has the history of n%d up to change %d in epoch %d\n", n, p, ver[n], vep[n])
-	:: x != aL[p] && x != last[n] && deliv[n] <= x -> last[n] = aL[p]; ver[n] = aL[p]; mat[n] = true;
-		printf("n%d replaces what it had after change %d by what n%d has, up to change %d\n", n, x, p, aL[p])
+	:: x != last[p] && x != last[n] && deliv[n] <= x -> last[n] = last[p]; ver[n] = last[p]; mat[n] = true;
+		printf("n%d replaces what it had after change %d by what n%d has, up to change %d\n", n, x, p, last[p])
 	:: else ->                                        /* its table has what the primary's has not */
 		if
 		:: member(vep[n], n) || shown[n] -> stop[n] = true;
 			printf("n%d has another history than n%d and asks to be dropped\n", n, p)
-		:: else -> last[n] = aL[p]; deliv[n] = 0; ver[n] = aL[p]; mat[n] = true;
-			printf("n%d takes a snapshot of n%d up to change %d\n", n, p, aL[p])
+		:: else -> last[n] = last[p]; deliv[n] = 0; ver[n] = last[p]; mat[n] = true;
+			printf("n%d takes a snapshot of n%d up to change %d\n", n, p, last[p])
 		fi
 	fi
 }
@@ -161,7 +166,7 @@ inline propose(n) {
 #ifdef TOKEN_WITHOUT_EPOCH
 		cterm[nc] = cterm[last[n]] + 2;
 #else
-		cterm[nc] = cterm[last[n]] + (recov[n] -> 2 * (lead[n] - cep[last[n]]) + 1 : 2);
+		cterm[nc] = 4 * lead[n] - 2;                         /* token.pml */
 #endif
 		ccnt[nc] = 1
 	:: else -> cterm[nc] = cterm[last[n]]; ccnt[nc] = ccnt[last[n]] + 1
@@ -229,16 +234,11 @@ inline wish(n, s) {
 #define yields(n, m) (mayask(n) && (m) != n && !vrec[vep[n]] && (vset[vep[n]] & bit(m)) && has[n * N + m] == last[n])
 inline yield(n, m) {
 	ask(n, m, vset[vep[n]], false);
-#ifdef SKIP_SEAL
-	pend[n] = 0;
-	printf("n%d hands over without sealing itself: it asks for e%d with primary n%d\n", n, vep[n] + 1, m);
-#else
 	sealed[n] = vep[n];
 	printf("n%d hands over: it is sealed for epoch %d and asks for e%d with primary n%d\n", n, vep[n], vep[n] + 1, m);
-#endif
 }
 
-#define follows(n, m) (open(n) && !lead[n] && (m) != n && aE[m] == vep[n] && vprim[vep[n]] == (m) && (!mat[n] || ver[n] < aL[m]))
+#define follows(n, m) (open(n) && !lead[n] && (m) != n && lead[m] && vep[m] == vep[n] && open(m) && (!mat[n] || ver[n] < last[m]))
 
 inline kill(n) {
 	crashes--; lives = lives ^ bit(2 * n); restart(n); deliv[n] = 0;
@@ -270,9 +270,6 @@ proctype node(byte me) {
 
 	/* the primary */
 	:: d_step { acting(me) && nc < MAXC && (!vrec[vep[me]] || last[me] == fl[me]) -> propose(me); done }
-	:: d_step { lead[me] && open(me) && (aE[me] != vep[me] || aL[me] != last[me]) ->
-		aE[me] = vep[me]; aL[me] = last[me];
-		printf("n%d sends its history up to change %d in epoch %d\n", me, last[me], vep[me]); done }
 	:: d_step { newer(me, 0) -> hear(me, 0); done }
 	:: d_step { newer(me, 1) -> hear(me, 1); done }
 	:: d_step { newer(me, 2) -> hear(me, 2); done }
@@ -302,10 +299,6 @@ proctype node(byte me) {
 	:: d_step { sealed[me] < epoch && epoch < MAXE -> sealed[me] = epoch;
 		printf("n%d.%d is sealed for epoch %d and reports history up to change %d\n", me, inc[me], epoch, last[me]); done }
 
-	/* the lease: what lease.pml promises */
-	:: d_step { !lease[me] && !(held & bit(me)) && vprim[vep[me]] == me -> lease[me] = true; under[me] = epoch; printf("n%d gets a lease under e%d\n", me, epoch); done }
-	:: d_step { lease[me] -> lease[me] = false; under[me] = 0; printf("the lease of n%d ends\n", me); done }
-
 	/* faults */
 	:: d_step { crashes > 0 -> kill(me); done }
 	:: d_step { wipes > 0 && inc[me] < 3 -> lose(me, false); done }
@@ -322,7 +315,10 @@ inline commit(i) {
 	:: vrec[epoch] && i == N && qX -> ans = last[qP[i]]       /* the end may be lost: the view says so */
 	:: else
 	fi;
-	if :: i == N -> held = 0; qX = false :: else fi;
+	if
+	:: i == N -> y = 0; do :: y < N -> if :: held & bit(y) -> under[y] = epoch :: else fi; y++ :: else -> break od; y = 0; held = 0; qX = false
+	:: else
+	fi;
 	clear(i);
 	claim(epoch)
 }
@@ -336,21 +332,14 @@ inline refuse(i) {
 	clear(i)
 }
 
-/* silent: it said that it is sealed, or its lease has ended (and it is held until the view is there) */
 #define told(n) (sealed[n] >= epoch && !stop[n] && inc[n] == incof(vinc[epoch], n))
-#ifdef LEADER_DOES_NOT_WAIT
-#define silent(n) true
-#else
-#define silent(n) (told(n) || !lease[n])
-#endif
-
 /* A takeover uses the reports of the set s: all of sealed members of the in-sync set; the newest is the next primary. */
 #ifdef PROMOTE_OUTSIDE
 #define counts(n) (sealed[n] >= epoch)
 #else
 #define counts(n) (told(n) && (vset[epoch] & bit(n)))
 #endif
-#define canfollow(s) (qE[N] == 0 && epoch < MAXE && silent(vprim[epoch]) && \
+#define canfollow(s) (qE[N] == 0 && epoch < MAXE && \
 	(!((s) & 1) || counts(0)) && (!((s) & 2) || counts(1)) && (!((s) & 4) || counts(2)))
 inline newest(s) {
 	y = 0; x = N;
@@ -374,7 +363,7 @@ inline takeover(s) {
 }
 
 /* Recovery: nobody of the set can act, and none of it will report; the newest of the copies that did goes on. */
-#define dead(n) (!(vset[epoch] & bit(n)) || incof(vinc[epoch], n) != inc[n] || (!lease[n] && !told(n)))
+#define dead(n) (!(vset[epoch] & bit(n)) || !told(n))
 #define stray(n) (sealed[n] >= epoch && !stop[n] && !((vset[epoch] & bit(n)) && told(n)))
 #define canrecover(s) (qE[N] == 0 && epoch < MAXE && dead(0) && dead(1) && dead(2) && \
 	(!((s) & 1) || stray(0)) && (!((s) & 2) || stray(1)) && (!((s) & 4) || stray(2)))
@@ -420,7 +409,7 @@ proctype leader() {
 
 init { atomic {
 	d_step {
-		vset[1] = 3; canc[0] = 1; lead[0] = 1; pk[0] = 0; vep[0] = 1; vep[1] = 1; vep[2] = 1; lease[0] = true; under[0] = 1
+		vset[1] = 3; canc[0] = 1; lead[0] = 1; pk[0] = 0; vep[0] = 1; vep[1] = 1; vep[2] = 1
 	};
 	run node(0); run node(1); run node(2); run leader()
 } }
