@@ -7,6 +7,7 @@ import (
 	"github.com/opencluster/oclocks/bucket"
 	"github.com/opencluster/oclocks/bucket/chain"
 	"github.com/opencluster/oclocks/bucket/replicated"
+	"github.com/opencluster/oclocks/conf"
 	"github.com/opencluster/oclocks/conf/shared"
 )
 
@@ -31,7 +32,9 @@ func TestRemovedNodeLeavesIdleChains(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := &Daemon{shards: make([]*shard, 1), number: 1, events: newEvents(), adopted: make(chan struct{}, 1), turned: make(chan struct{}, 1)}
+			d := &Daemon{
+				settings: &conf.Settings{}, shards: make([]*shard, 1), number: 1, events: newEvents(), adopted: make(chan struct{}, 1), turned: make(chan struct{}, 1),
+			}
 			d.state.Store(two)
 			d.count.Store(1)
 			s := newShard(d, 0)
