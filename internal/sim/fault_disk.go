@@ -44,16 +44,6 @@ var diskKinds = []kind{
 		return false
 	}},
 	{"old disk", (*world).oldDisk},
-	{"old journal", func(w *world) bool {
-		m := w.anyMachine()
-		if len(m.copies) == 0 || m.twin != nil || m.copies[0].raft != m.disk.raft {
-			return false
-		}
-		w.stop(m, "an old journal is put in, beside the control store that is there")
-		m.disk.files, m.disk.flipped = m.copies[0].files.clone(), nil
-		m.restart(w.between(ms, 300*ms))
-		return true
-	}},
 	{"disk full", func(w *world) bool {
 		d := w.anyMachine().disk.files
 		d.room = int64(w.draw(64 << 10))
