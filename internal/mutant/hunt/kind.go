@@ -59,6 +59,9 @@ var rules = []struct {
 
 // judge says which checker a violation is of.
 func judge(text string) (checker string, worth kind) {
+	if strings.Contains(text, "(disconnected)") { // also said, rarely, without any mutant: of a grant that comes together with its loss
+		return "kept, after a disconnect", stuck
+	}
 	for _, p := range checkers {
 		if rest, ok := strings.CutPrefix(stamp.ReplaceAllString(text, ""), string(p)); ok && (rest[0] == ',' || rest[0] == ':') {
 			return string(p), promise
