@@ -122,7 +122,7 @@ $(GOLANGCI):
 $(GOVULNCHECK):
 	GOBIN=$(@D) $(GO) install golang.org/x/vuln/cmd/govulncheck@v1.8.0
 
-model: ## check the models of docs/model with Spin (LIMIT=90 seconds and MEM=4096 MiB for each check)
+model: ## check the models of docs/model with Spin (LIMIT=180 seconds and MEM=3072 MiB for each check)
 	docs/model/run.sh
 
 clean: ## remove what was built here
