@@ -28,15 +28,16 @@ var diskKinds = []kind{
 		if m.twin != nil || m.disk.empty() || len(m.copies) > 4 {
 			return false
 		}
-		m.copies = append(m.copies, m.disk.clone())
-		m.copies[len(m.copies)-1].copied = m.gen
+		m.copyDisk()
 		return true
 	}},
 	{"old journal", func(w *world) bool {
 		m := w.anyMachine()
-		i := slices.IndexFunc(m.copies, func(c disk) bool { return c.copied < m.disk.gen && c.files.lineage == m.disk.files.lineage })
+		i := slices.IndexFunc(m.copies, func(c disk) bool {
+			return c.gen == c.copied && c.copied < m.disk.gen && c.files.lineage == m.disk.files.lineage
+		})
 		if m.twin != nil || i < 0 {
-			return false // a process must have been registered since: broker/control promises to notice no other
+			return false // one process must have been registered before the copy was made, another one since: journal.Replay.Lacks
 		}
 		w.stop(m, "an old journal is put in")
 		m.disk.files, m.disk.flipped = m.copies[i].files.clone(), nil
@@ -93,6 +94,13 @@ var diskKinds = []kind{
 		w.after(w.between(500*ms, 4*second), m.untwin)
 		return false // it counts when it was refused
 	}},
+}
+
+// copyDisk makes a backup, which knows which process ran then.
+func (m *machine) copyDisk() {
+	c := m.disk.clone()
+	c.copied = m.gen
+	m.copies = append(m.copies, c)
 }
 
 // untwin gives a machine its own identifier and disk again.
@@ -187,7 +195,7 @@ func (w *world) oldDisk() bool {
 	m := w.anyMachine()
 	state := w.committed()
 	if len(m.copies) == 0 && m.twin == nil && !m.disk.empty() {
-		m.copies = append(m.copies, m.disk.clone())
+		m.copyDisk()
 		w.after(w.between(100*ms, 2*second), func() {
 			if m.p != nil && !w.healed {
 				m.p.die("killed, so that its disk becomes older than it")

@@ -29,6 +29,24 @@ func TestClassOfAViolation(t *testing.T) {
 	}
 }
 
+// TestKindsHaveNames: a kind is left out by its name, and counted by it.
+func TestKindsHaveNames(t *testing.T) {
+	known := map[string]bool{}
+	for _, k := range allKinds() {
+		if k.name == "" || known[k.name] {
+			t.Errorf("two kinds of fault are called %q", k.name)
+		}
+		known[k.name] = true
+	}
+	for _, theme := range themes {
+		for _, name := range theme {
+			if !known[name] {
+				t.Errorf("a theme has %q, which is no kind of fault", name)
+			}
+		}
+	}
+}
+
 // TestRecipeTakesFaultsAway: what a recipe does without does not happen, and an empty one changes nothing.
 func TestRecipeTakesFaultsAway(t *testing.T) {
 	var all []string
