@@ -32,7 +32,7 @@ func TestWhoKnowsMoreIsWaitedFor(t *testing.T) {
 			r.Applied(1)
 			r.Grant(Lease{Until: 100 * second, Under: 1})
 			r.Join()
-			now := int64(second)
+			now := second
 			alerts, sent := 0, []Message(nil)
 			ready := func() {
 				now += second / 100

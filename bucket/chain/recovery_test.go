@@ -8,7 +8,7 @@ func TestHowLongARecoveryTakes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	now, view := int64(second), View{Epoch: 1, Chain: []Member{{1, 1}}, InSync: 1, Recovery: true}
+	now, view := second, View{Epoch: 1, Chain: []Member{{1, 1}}, InSync: 1, Recovery: true}
 	r.Tick(now)
 	r.SetRecovery(3 * second)
 	if err := r.Install(view); err != nil {

@@ -16,7 +16,6 @@ import (
 type listener struct {
 	t      *rapid.T
 	served bool
-	over   bool // the copies have been told of a state in which this process is not the node: never
 	change uint64
 	views  map[uint32]uint64 // epochs
 	grants int64             // the end of the last one
