@@ -82,11 +82,21 @@ func (c *Checker) sweep(l *lock) {
 // disconnected ends what is promised of holds that may be given to others before their clients notice.
 func (c *Checker) disconnected(cl *client) {
 	for _, h := range cl.holds {
-		if h.ask.kind == subjects.Connection && h.ask.grace >= 0 && (h.lease == 0 || h.ask.grace < h.lease) {
+		if h.lax() {
 			h.exempt = true
 			h.loosen(c.now)
 		}
 	}
+	for _, a := range cl.asks { // order: each by itself
+		if a.op == subjects.OpAcquire && !a.known() {
+			a.broken = min(a.broken, c.now)
+		}
+	}
+}
+
+// lax says whether the hold may be given to others when its connection breaks, before its client notices.
+func (h *hold) lax() bool {
+	return h.ask.kind == subjects.Connection && h.ask.grace >= 0 && (h.lease == 0 || h.ask.grace < h.lease)
 }
 
 // loosen notes that the hold may be over from then on, whatever was told of its time.

@@ -8,11 +8,13 @@ func (c *Checker) released(a *ask, e *Event, done bool) {
 		c.notHeld(a, e)
 		return
 	}
-	l, h := a.lock, a.hold
-	if e.Token != a.token && a.token != 0 {
-		c.failLock(Once, l, "%s is about token %d and has released token %d", a, a.token, e.Token)
+	if a.token != 0 && e.Token != a.token {
+		if h := c.another(a, e, "released"); h != nil {
+			c.end(h, "released")
+		}
 		return
 	}
+	l, h := a.lock, a.hold
 	if h == nil {
 		h = l.holds[e.Token]
 		a.hold = h
@@ -24,6 +26,21 @@ func (c *Checker) released(a *ask, e *Event, done bool) {
 		c.failLock(Over, l, "%s is done, though it is about %s", a, h)
 	}
 	c.end(h, "released")
+}
+
+// another takes an effect on another token than was meant, and gives the hold of that, if its client was told of it. Requests go by the
+// key, and an acquire keeps its key: if a recovery has undone its grant, it may be granted again, with another token.
+func (c *Checker) another(a *ask, e *Event, done string) *hold {
+	l, h := a.lock, a.lock.holds[e.Token]
+	switch {
+	case a.hold == nil && l.doubts == 0 || a.hold != nil && a.hold.ask.since == l.doubts:
+		c.failLock(Once, l, "%s is about token %d and has %s token %d", a, a.token, done, e.Token)
+	case h != nil && a.key != 0 && h.key != 0 && a.key != h.key:
+		c.failLock(Kept, l, "%s has an effect on %s, with another key", a, h)
+	default:
+		return h
+	}
+	return nil
 }
 
 // effective says whether a request by key could have an effect on the hold.
@@ -47,11 +64,13 @@ func (c *Checker) renewed(a *ask, e *Event, done bool) {
 		c.notHeld(a, e)
 		return
 	}
-	l, h := a.lock, a.hold
-	if e.Token != a.token && a.token != 0 {
-		c.failLock(Once, l, "%s is about token %d and has renewed token %d", a, a.token, e.Token)
+	if a.token != 0 && e.Token != a.token {
+		if h := c.another(a, e, "renewed"); h != nil {
+			h.ttl = e.TTL
+		}
 		return
 	}
+	l, h := a.lock, a.hold
 	if !c.effective(a, h, e.Token) {
 		return
 	}
