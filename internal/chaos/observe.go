@@ -103,10 +103,17 @@ func (r *run) redundant(ctx context.Context) error {
 	if all, err = members[0].cluster(ctx, fmt.Sprintf(`{"buckets":"0-%d"}`, all.Total-1)); err != nil {
 		return err
 	}
+	voters := 0
 	for _, m := range all.Nodes {
 		if m.Status != "up" || !m.Answered {
 			return fmt.Errorf("node %d is %s", m.Number, m.Status)
 		}
+		if m.Voter {
+			voters++
+		}
+	}
+	if voters < 3 {
+		return fmt.Errorf("the control plane has %d voters, so none of them may lose its disk", voters)
 	}
 	for i := range all.Buckets {
 		if b := &all.Buckets[i]; b.InSync < 2 || b.Recovery {
