@@ -55,9 +55,9 @@ func (c *Checker) ask(cl *client, e *Event) {
 		}
 	case subjects.OpForce:
 		if a.about(); a.hold != nil {
-			a.hold.forced = true
-			a.hold.exempt = a.hold.exempt || e.Now
-			a.hold.loosen(c.now)
+			a.hold.force(c.now, e.Now)
+		} else {
+			a.lock.forceLater(e)
 		}
 	case subjects.OpCancel:
 		c.askCancel(cl, a, e.Of)
@@ -78,6 +78,31 @@ func (a *ask) about() {
 		a.hold.touched = a.at
 		a.trust = a.hold.until
 	}
+}
+
+// force notes that somebody asked for the hold's end, at once or when its client is done.
+func (h *hold) force(at int64, now bool) {
+	h.forced = true
+	h.exempt = h.exempt || now
+	h.loosen(at)
+}
+
+// force is what somebody asked for before the holder has heard of its grant: a query may tell of it earlier.
+type force struct {
+	at  int64
+	now bool
+}
+
+func (l *lock) forceLater(e *Event) {
+	if l.forces == nil {
+		l.forces = map[uint64]force{}
+	}
+	f, again := l.forces[e.Token]
+	if !again {
+		f.at = e.At
+	}
+	f.now = f.now || e.Now
+	l.forces[e.Token] = f
 }
 
 // giveBack notes that the hold's end was asked for by its client.

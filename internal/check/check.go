@@ -56,6 +56,8 @@ type lock struct {
 	recent   []*hold          // told since the oldest open acquire was asked
 	tickets  [2]uint64        // highest token and ticket of recent
 	window   window
+
+	forces map[uint64]force // by token: ends that were asked for of holds that nobody was told of yet
 }
 
 // ask is a request.

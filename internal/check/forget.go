@@ -1,6 +1,10 @@
 package check
 
-import "github.com/opencluster/oclocks/subjects"
+import (
+	"maps"
+
+	"github.com/opencluster/oclocks/subjects"
+)
 
 // faded is a request or a hold that is over.
 type faded struct {
@@ -43,5 +47,6 @@ func (c *Checker) forgetHold(h *hold) {
 	}
 	h.leave()
 	h.lock.forgot = max(h.lock.forgot, h.token)
+	maps.DeleteFunc(h.lock.forces, func(token uint64, _ force) bool { return token <= h.lock.forgot })
 	delete(h.lock.holds, h.token)
 }

@@ -43,6 +43,10 @@ func (c *Checker) granted(a *ask, e *Event) {
 		h.giveBack(c.now)
 		h.loosen(a.cancelled.at)
 	}
+	if f, early := l.forces[h.token]; early {
+		h.force(f.at, f.now)
+		delete(l.forces, h.token)
+	}
 	if a.freed {
 		c.end(h, "cancelled")
 	}
