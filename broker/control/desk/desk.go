@@ -67,6 +67,7 @@ func (d *Desk) Turn(f Facts, b Batch) (effects []Effect, next int64) {
 		}
 	}
 	d.tell(b.changes)
+	d.mine(f.State) // a change by which it is not may have been told before its number was known here
 	if b.granted != nil {
 		d.lease = b.granted
 	}

@@ -106,9 +106,11 @@ func (w *world) do(f []string) {
 	switch f[0] {
 	case "node", "remove", "views":
 		w.change(f)
-	case "identity": // of now
-		n := w.f.State.Node(1)
-		w.f.Identity = Identity{Number: 1, Life: 1, Change: n.Registered}
+	case "identity": // identity [CHANGE]: of now
+		w.f.Identity = Identity{Number: 1, Life: 1, Change: w.f.State.Node(1).Registered}
+		if len(f) > 1 {
+			w.f.Identity.Change = w.num(f[1])
+		}
 		w.in.Notice(Introduce{})
 	case "serve":
 		w.in.Serve()
