@@ -159,8 +159,12 @@ func choose(diff uint64, count int, optional []*Hold) (chosen uint32, ok bool) {
 
 // hear takes the proof that the broker has heard, for this hold, a message of the present incarnation.
 func (m *Machine) hear(now int64, h *Hold, sent, lease int64) {
-	if lease > 0 && h.connection() {
+	switch {
+	case !h.connection():
+	case lease > 0:
 		h.lease = lease
+	case h.lease > m.session.lease:
+		h.lease = m.session.lease // see shorten
 	}
 	h.heard = max(h.heard, sent)
 	h.cut = 0

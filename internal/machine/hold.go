@@ -88,7 +88,7 @@ func (h *Hold) begin(c *Call, g *subjects.Grant, sessionLease int64) {
 	}
 	if h.connection() {
 		h.lease = int64(g.Lease)
-		if h.lease == 0 {
+		if h.lease == 0 || h.lease > sessionLease && sessionLease > 0 { // longer: it is from before the session came back, see shorten
 			h.lease = sessionLease
 		}
 		h.grace = h.lease
@@ -193,6 +193,16 @@ func (m *Machine) leave(h *Hold) {
 	m.holds = remove(m.holds, h)
 	if h.connection() {
 		m.session.leased--
+	}
+}
+
+// shorten is called when the session has come back with a shorter lease, since max_lease was made shorter. From now on the broker
+// may count by that one, whether it is known to have heard something or not: a keep-alive may arrive whose answer does not.
+func (m *Machine) shorten(now int64, h *Hold) {
+	h.grace = min(h.grace, m.session.lease)
+	if cut := now + threeQuarters(m.session.lease); h.cut == 0 || cut < h.cut {
+		h.cut = cut
+		m.holdsDue = min(m.holdsDue, h.cut)
 	}
 }
 

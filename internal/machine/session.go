@@ -128,6 +128,11 @@ func (m *Machine) opened(now int64, info subjects.Opened) {
 	if s.number == 0 && m.cfg.Secret != "" {
 		s.number = m.above(info.Incarnation)
 	}
+	for _, h := range m.holds {
+		if h.connection() && h.lease > s.lease {
+			m.shorten(now, h)
+		}
+	}
 	m.act(Action{Kind: Opened, Subject: info.Events})
 	if m.needed() {
 		// First of all the nodes are to learn of the new incarnation, and holds may have waited long for a keep-alive. What

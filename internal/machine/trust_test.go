@@ -327,3 +327,42 @@ func TestShortGraceCutsTheTrust(t *testing.T) {
 	s.kept(s.next(subjects.OpKeep), 10, 11) // the broker has taken it back
 	s.left(short, 12*time.Second)
 }
+
+// A session that comes back with a shorter lease, since the longest was made shorter: from its first message on the broker may count
+// by that one, and after a fail-over it does. So the trust does too, even if nothing is ever answered.
+func TestShorterLeaseOfTheSessionCutsTheTrust(t *testing.T) {
+	const shorter = 4 * time.Second
+	for _, answered := range []subjects.Op{subjects.OpNone, subjects.OpKeep, subjects.OpRenew} {
+		s := newScript(t)
+		h := s.begin("a")[0]
+		s.do(s.m.Disconnected)
+		s.left(h, 12*time.Second)
+		s.do(func(now int64) { s.m.Connected(now, Conn{Server: "s", CID: 2}) })
+		s.answer(s.next(subjects.OpSessionOpen), &subjects.Opened{
+			Session: "token", Secret: "secret", User: "u", TTL: shorter, Lease: shorter, Node: "n", Incarnation: 2,
+		})
+		s.left(h, 3*time.Second)
+		beat := s.next(subjects.OpKeep)
+		switch answered {
+		case subjects.OpNone:
+			s.pass(3 * time.Second)
+			s.state(h, Lost)
+			continue
+		case subjects.OpKeep:
+			hash := subjects.TokenHash(10)
+			s.answer(beat, &subjects.Kept{Node: "n", Beat: beat.req.Beat, Lease: shorter, Count: 1, Hash: hash, Buckets: []subjects.KeptBucket{
+				{Bucket: h.home.bucket, Count: 1, Hash: hash},
+			}})
+		case subjects.OpRenew: // of a broker that lists nothing
+			s.do(func(now int64) { s.m.Renew(now, h, &subjects.Request{}, nil) })
+			renew := s.next(subjects.OpRenew)
+			s.pass(time.Millisecond)
+			s.grant(renew, 10, nil)
+			s.left(h, 3*time.Second-time.Millisecond)
+			continue
+		}
+		s.left(h, 3*time.Second)
+		s.pass(2 * time.Second)
+		s.left(h, time.Second)
+	}
+}
