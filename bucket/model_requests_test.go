@@ -257,6 +257,7 @@ func (c *mCall) again(r *mRequest) {
 	case h.kind == subjects.Connection && h.session.parted:
 		c.say(reopenRefusal())
 	case c.m.recovering():
+		c.restart(h)
 		c.say(c.recovery())
 	default:
 		c.restart(h)
@@ -338,6 +339,7 @@ func (c *mCall) renew() {
 		c.say(reopenRefusal())
 		return
 	case c.m.recovering() && !c.req.Trusted:
+		c.restart(h)
 		c.say(c.recovery())
 		return
 	}

@@ -142,8 +142,9 @@ func (t *Table) renew(c *call) {
 		t.refuse(c, refusal)
 		return
 	}
-	if t.recovering() && !r.Trusted {
-		t.refuse(c, t.inRecovery()) // see grantAgain
+	if t.recovering() && !r.Trusted { // see grantAgain
+		t.restart(id)
+		t.refuse(c, t.inRecovery())
 		return
 	}
 	o := op{code: opRenew, token: h.token}

@@ -195,7 +195,8 @@ func (t *Table) again(c *call, id uint32) {
 // sending of the request that is answered now. A grant that is over is not told again: who never had the first answer
 // would take it for a lock. Nor is one told in a recovery: this history may have lost that the hold ended, and that somebody
 // has got the lock since and trusts it; a trust that goes on without a break is older than that, and a new one is not. So in a
-// recovery an answer may extend a trust, and never begins one (docs/model/recovery.pml).
+// recovery an answer may extend a trust, and never begins one (docs/model/recovery.pml). But who asks keeps the hold: it is there
+// when the recovery is over, which may take longer than its time limit.
 func (t *Table) grantAgain(c *call, g *subjects.Grant) {
 	id := t.holdByKey(g.Key)
 	if id == 0 {
@@ -211,11 +212,11 @@ func (t *Table) grantAgain(c *call, g *subjects.Grant) {
 		t.reply(c, refusal)
 		return
 	}
+	t.restart(id)
 	if t.recovering() {
 		t.reply(c, t.inRecovery())
 		return
 	}
-	t.restart(id)
 	// A renew, or a newer incarnation of the session, may have made them shorter: what is told must be what is kept.
 	g.TTL, g.Lease = h.ttl, t.lease(h.kind(), h.ttl, h.session)
 	t.reply(c, g)

@@ -204,3 +204,31 @@ func TestARecoveryBeginsNoTrust(t *testing.T) {
 		t.Fatal("after the recovery a repeated acquire or a renew is refused")
 	}
 }
+
+// Who renews, or repeats the acquire, through a recovery that takes longer than the time limit is refused, and has the lock after it.
+func TestAskingThroughARecoveryKeepsTheHold(t *testing.T) {
+	for _, op := range []subjects.Op{subjects.OpRenew, subjects.OpAcquire} {
+		s := newSolo(t, Config{}, 0)
+		ask := subjects.Request{Op: subjects.OpAcquire, Name: "n", Kind: subjects.Static, TTL: 10 * time.Second, Has: subjects.HasTTL, RequestID: "once"}
+		s.ask("", ask)
+		s.Demote()
+		end := s.now.Boot + int64(25*time.Second)
+		if err := s.Promote(s.now, Term{Epoch: 2, Term: 9}, end, &s.out); err != nil {
+			t.Fatal(err)
+		}
+		if op == subjects.OpRenew {
+			ask = subjects.Request{Op: op, Name: "n", Key: 7}
+		}
+		for range 5 {
+			for range 6 {
+				s.now.Boot += int64(time.Second)
+				s.feed(&Input{Kind: Tick})
+			}
+			effects := s.ask("", ask)
+			_, granted := effects[len(effects)-1].Body.(*subjects.Grant)
+			if granted != (s.now.Boot >= end) {
+				t.Fatalf("%v: %v before the end of the recovery: %+v", op, time.Duration(end-s.now.Boot), effects)
+			}
+		}
+	}
+}
