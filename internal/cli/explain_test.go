@@ -79,7 +79,7 @@ func TestEveryErrorHasACodeAndSaysWhatToDo(t *testing.T) {
 		{refusal(503, "unavailable", "stopping", "bye"), CodeUnavailable, []string{"try again"}},
 		{refusal(503, "unavailable", "min_quorum", "few"), CodeUnavailable, []string{"too few nodes"}},
 		{refusal(503, "unavailable", "overloaded", "busy"), CodeUnavailable, []string{"try again"}},
-		{refusal(503, "unavailable", "recovery", "wait"), CodeUnavailable, []string{"oclocks-cli info"}},
+		{refusal(503, "unavailable", "recovery", "wait"), CodeUnavailable, []string{"goes on renewing keeps what it has"}},
 		{refusal(503, "unavailable", "", "nobody"), CodeUnavailable, []string{"oclocks-daemon"}},
 		{fmt.Errorf("connect: %w: %w", client.ErrUnavailable, nats.ErrNoServers), CodeUnavailable, []string{"start one with: oclocks-daemon", "--url"}},
 		{fmt.Errorf("connect: %w: %w", client.ErrUnavailable, nats.ErrAuthorization), CodeDenied, []string{"--creds"}},

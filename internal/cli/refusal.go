@@ -65,6 +65,8 @@ func unavailableHint(r *subjects.Refusal) string {
 		hint = "the node is being stopped; try again"
 	case subjects.WhyOverloaded:
 		hint = "the broker has more to do than it can; try again"
+	case subjects.WhyRecovery:
+		hint = "after a loss nothing is granted until earlier leases are over; who goes on renewing keeps what it has; try again"
 	case subjects.WhyNoQuorum, subjects.WhyMinQuorum:
 		hint = "too few nodes are there; holders may still renew and release"
 	case "":
