@@ -287,7 +287,7 @@ func (m *Machine) renewed(now int64, c *Call, sent int64, g *subjects.Grant) {
 	}
 	switch current := m.current(c.era); {
 	case current:
-		m.hear(now, h, sent, 0)
+		m.hear(now, h, sent, min(int64(g.Lease), m.session.lease)) // of a connection hold: max_lease may be shorter by now
 	case !h.connection():
 		m.schedule(now, h)
 	}

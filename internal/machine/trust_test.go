@@ -366,3 +366,13 @@ func TestShorterLeaseOfTheSessionCutsTheTrust(t *testing.T) {
 		s.left(h, time.Second)
 	}
 }
+
+// A renewal tells a shorter lease, since the longest was made shorter: it counts from then on, as that of a keep-alive does.
+func TestRenewalTellsTheLease(t *testing.T) {
+	s := newScript(t)
+	h := s.begin("a")[0]
+	s.pass(time.Second)
+	s.do(func(now int64) { s.m.Renew(now, h, &subjects.Request{}, nil) })
+	s.grant(s.next(subjects.OpRenew), 10, func(g *subjects.Grant) { g.Lease = 4 * time.Second })
+	s.left(h, 3*time.Second)
+}
