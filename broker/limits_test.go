@@ -27,18 +27,25 @@ func TestSessionQuotaCountsForEveryOperation(t *testing.T) {
 	cancel().refused(429, "quota")
 }
 
-// A session token from before max_lease was lowered: a keep-alive promises what the tables keep, and no more.
+// A session from before max_lease was lowered: neither a keep-alive nor a grant promises more, in a bucket that knows the session with
+// its longer lease or in one that does not.
 func TestKeepPromisesNoMoreThanMaxLease(t *testing.T) {
 	dir := t.TempDir()
 	d := brokertest.Start(t, brokertest.WithData(dir))
-	session := ask(t, connect(t, url(d)), "locks.session-open.anyone", `{"ttl":"30s"}`).text("session")
+	nc := connect(t, url(d))
+	session := ask(t, nc, "locks.session-open.anyone", `{"ttl":"30s"}`).text("session")
+	before := ask(t, nc, "locks.acquire.anyone", `{"name":"before","session":"`+session+`"}`).granted()
 	brokertest.Stop(t, d)
 	d = brokertest.Start(t, brokertest.WithData(dir), func(s *conf.Settings) { s.MaxLease, s.SessionLease = 5*time.Second, 5*time.Second })
-	nc := connect(t, url(d))
+	nc = connect(t, url(d))
 	granted := ask(t, nc, "locks.acquire.anyone", `{"name":"n","session":"`+session+`"}`).granted()
 	kept := ask(t, nc, "locks.keep.anyone", `{"session":"`+session+`","beat":1}`)
-	if granted.text("lease") != "5s" || kept.text("lease") != "5s" {
-		t.Errorf("the grant says %s, the keep-alive %s", granted.text("lease"), kept.text("lease"))
+	renewed := ask(t, nc, "locks.renew.anyone", `{"name":"before","key":"`+before.text("key")+`","session":"`+session+`"}`).granted()
+	if before.text("lease") != "30s" {
+		t.Errorf("before it was lowered the grant says %s", before.text("lease"))
+	}
+	if granted.text("lease") != "5s" || kept.text("lease") != "5s" || renewed.text("lease") != "5s" {
+		t.Errorf("the grant says %s, the keep-alive %s, the renewal %s", granted.text("lease"), kept.text("lease"), renewed.text("lease"))
 	}
 }
 

@@ -82,10 +82,19 @@ func (s *shard) recount(touched replicated.Touched) {
 func (s *shard) complete(e *bucket.Effect) {
 	switch body := e.Body.(type) {
 	case *subjects.Grant:
-		body.Node = s.d.node
-		body.Receipt = s.sealer.Sign(e.Zone, body)
+		s.completeGrant(e.Zone, body)
 	case *subjects.Queued:
 		body.Node = s.d.node
+	}
+}
+
+// completeGrant also keeps it from promising a lease that is longer than the longest: that of a session from before max_lease was made
+// shorter. The tables keep what such a session has, and a keep-alive tells it the same (edge.Sessions.Verify).
+func (s *shard) completeGrant(zone string, g *subjects.Grant) {
+	g.Node = s.d.node
+	g.Receipt = s.sealer.Sign(zone, g)
+	if g.Kind == subjects.Connection {
+		g.Lease = min(g.Lease, s.d.maxLease())
 	}
 }
 
@@ -95,8 +104,7 @@ func (s *shard) notifyOwner(z *zone, e *bucket.Effect) {
 		return
 	}
 	if event.Grant != nil {
-		event.Grant.Node = s.d.node
-		event.Grant.Receipt = s.sealer.Sign(e.Zone, event.Grant)
+		s.completeGrant(e.Zone, event.Grant)
 	}
 	event.Subject = subjects.SessionEventSubject(e.User, e.SessionID)
 	s.text = event.AppendJSON(s.text[:0])
