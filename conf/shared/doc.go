@@ -44,7 +44,7 @@
 // # Leases that are longer than max_lease
 //
 // A recovery waits until every lease has ended that a client may count on ([State.Recovery]), so it must know the longest one.
-// max_lease is the limit of what is promised from its change on: a session's lease, as a keep-alive tells it, and the time limit
+// max_lease is the limit of what is promised from its change on: a session's lease, as a keep-alive or a grant tells it, and the time limit
 // of what a grant calls durable, each time that one is given or renewed. When it is made longer, recoveries are longer from that
 // change on: a node promises the longer leases only after it has applied the change, and the view of a recovery of what was
 // promised by then comes later, so whoever carries it out has applied the change too. When it is made shorter, leases of before
