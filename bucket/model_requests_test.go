@@ -256,7 +256,7 @@ func (c *mCall) again(r *mRequest) {
 		c.say(&subjects.Refusal{Code: 410, Reason: "lost", Why: "forced"})
 	case h.kind == subjects.Connection && h.session.parted:
 		c.say(reopenRefusal())
-	case c.m.recovering():
+	case c.m.recovering() && !c.req.Trusted:
 		c.restart(h)
 		c.say(c.recovery())
 	default:

@@ -197,6 +197,7 @@ func (t *Table) again(c *call, id uint32) {
 // has got the lock since and trusts it; a trust that goes on without a break is older than that, and a new one is not. So in a
 // recovery an answer may extend a trust, and never begins one (docs/model/recovery.pml). But who asks keeps the hold: it is there
 // when the recovery is over, which may take longer than its time limit.
+// A renew that says that it extends a trust does so when it is repeated, too: its first answer may have been lost.
 func (t *Table) grantAgain(c *call, g *subjects.Grant) {
 	id := t.holdByKey(g.Key)
 	if id == 0 {
@@ -213,7 +214,7 @@ func (t *Table) grantAgain(c *call, g *subjects.Grant) {
 		return
 	}
 	t.restart(id)
-	if t.recovering() {
+	if t.recovering() && !c.req.Trusted { // only a renew says it
 		t.reply(c, t.inRecovery())
 		return
 	}

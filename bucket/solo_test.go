@@ -198,6 +198,12 @@ func TestARecoveryBeginsNoTrust(t *testing.T) {
 	if granted(acquire) || granted(renew) || !granted(trusted) {
 		t.Fatal("in the recovery a repeated acquire or a renew is granted, or one by who trusts is not")
 	}
+	trusted.RequestID = "again"
+	repeated := trusted
+	repeated.Trusted = false
+	if !granted(trusted) || !granted(trusted) || granted(repeated) {
+		t.Fatal("in the recovery a repeated renew by who trusts is refused, or one by who does not any more is granted")
+	}
 	s.now.Boot = end
 	s.feed(&Input{Kind: Tick})
 	if !granted(acquire) || !granted(renew) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/nats-io/nuid"
 
+	"github.com/opencluster/oclocks/internal/boottime"
 	"github.com/opencluster/oclocks/internal/machine"
 	"github.com/opencluster/oclocks/subjects"
 )
@@ -87,14 +88,57 @@ func (c *Client) Release(ctx context.Context, name string, key uint64, outcome s
 	return get(ctx, c, req, new(subjects.Released))
 }
 
+// RenewOption says more about a Renew.
+type RenewOption func(*renewing)
+
+type renewing struct {
+	trusted bool
+	left    time.Duration // of the trust, from the call on
+}
+
+// TrustedFor says that the caller trusts its lock, has done so without a break since its grant, and may do so for the time left
+// from now on if nothing more is heard: until the sending of the acquire or of the last renew that was answered in time, plus 3/4
+// of the limit that the answer told (docs/protocol.md, "Trust"). Only the process that has counted that may say it, and never
+// one that knows the key alone.
+//
+// It is what keeps the trust in a lock through the recovery of its bucket: until that is over, a renew without it is refused
+// (503, why recovery), since somebody else may have got the lock in a history that the broker has lost. Renew ends when the trust
+// does, with ErrLost: an answer that comes later proves nothing, whenever the request was sent. The lock may be there all the same:
+// a Renew without TrustedFor that is granted begins a trust of its own.
+func TrustedFor(left time.Duration) RenewOption {
+	return func(r *renewing) { r.trusted, r.left = true, left }
+}
+
+// errTrustOver is the ErrLost of a Renew with TrustedFor.
+var errTrustOver = fmt.Errorf("%w: it was not renewed before the trust in it was over", ErrLost)
+
 // Renew counts the time limit of a hold anew; ttl, if it is not nil, replaces it, and data, if it is not nil, the hold's
-// data (JSON text).
-func (c *Client) Renew(ctx context.Context, name string, key uint64, ttl *time.Duration, data []byte) (*subjects.Grant, error) {
+// data (JSON text). When it is granted, the caller may trust the lock for 3/4 of the grant's TTL from the call of Renew on. In a
+// recovery it is refused without TrustedFor until that is over, and keeps the hold meanwhile.
+func (c *Client) Renew(ctx context.Context, name string, key uint64, ttl *time.Duration, data []byte, opts ...RenewOption) (*subjects.Grant, error) {
 	req := &subjects.Request{Op: subjects.OpRenew, Name: name, Key: key, Data: data}
 	if ttl != nil {
 		req.TTL, req.Has = *ttl, subjects.HasTTL
 	}
+	var r renewing
+	for _, opt := range opts {
+		opt(&r)
+	}
+	if !r.trusted {
+		result, err := c.askRaw(ctx, req)
+		return result.Grant, err
+	}
+	end := boottime.Now() + int64(r.left)
+	if r.left <= 0 {
+		return nil, fmt.Errorf("%s: %w", doing("renew", name), errTrustOver)
+	}
+	req.Trusted = true
+	ctx, cancel := context.WithTimeoutCause(ctx, r.left, errTrustOver)
+	defer cancel()
 	result, err := c.askRaw(ctx, req)
+	if err == nil && boottime.Now() >= end { // the context's clock stands still while the machine sleeps
+		err = fmt.Errorf("%s: %w", doing("renew", name), errTrustOver)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -88,13 +88,19 @@ func releaseCommand(app *cli.App) *cobra.Command {
 
 func renewCommand(app *cli.App) *cobra.Command {
 	var key, data string
-	var ttl cli.Duration
+	var ttl, trusted cli.Duration
 	cmd := &cobra.Command{
 		Use:   "renew [flags] NAME [KEY]",
 		Short: "Count the limit of a hold anew", GroupID: groupLocks,
-		Long: `Count the limit of a hold anew, by its key, and print the grant. --ttl and --data replace what there was.`,
+		Long: `Count the limit of a hold anew, by its key, and print the grant. --ttl and --data replace what there was.
+
+After a grant or a renewal you may trust the lock for 3/4 of the limit that it tells, counted from before the command. If you
+have counted that, and have trusted the lock without a break, say with --trusted for how long you still may: then the lock is
+renewed in a recovery of its bucket too, where others are refused until it is over. If no answer comes while you trust it, you do
+not any more (exit code 76): stop, and renew without --trusted, which begins anew when it is granted.`,
 		Example: `  oclocks-cli renew orders/4711 --key 0f3c5a7e9b1d2468
-  oclocks-cli renew orders/4711 --key 0f3c5a7e9b1d2468 --ttl 5m`,
+  oclocks-cli renew orders/4711 --key 0f3c5a7e9b1d2468 --ttl 5m
+  oclocks-cli renew orders/4711 --key 0f3c5a7e9b1d2468 --trusted 25s    # 20s after: acquire --ttl 60s orders/4711`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name, rest, err := nameOf(cmd, args)
 			if err != nil {
@@ -108,12 +114,13 @@ func renewCommand(app *cli.App) *cobra.Command {
 			if cmd.Flags().Changed("data") {
 				raw = []byte(data)
 			}
-			return app.Renew(cmd.Context(), name, k, ttl.Pointer(), raw)
+			return app.Renew(cmd.Context(), name, k, ttl.Pointer(), raw, trusted.Pointer())
 		},
 	}
 	nameFlag(cmd, app)
 	cmd.Flags().StringVar(&key, "key", "", "unlock `KEY`, 16 hexadecimal digits")
 	cmd.Flags().Var(&ttl, "ttl", "limit from now on; 0s for none")
+	cmd.Flags().Var(&trusted, "trusted", "you have trusted the lock without a break, and may for this long from now")
 	cmd.Flags().StringVar(&data, "data", "", "`JSON` that everybody sees who asks for the lock")
 	return cmd
 }

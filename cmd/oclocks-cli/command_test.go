@@ -50,6 +50,12 @@ func TestAcquireRenewRelease(t *testing.T) {
 	if out := c.ok("renew", "a", key, "--ttl", "2m", "--json"); field(t, out, "ttl") != "2m" && field(t, out, "ttl") != "2m0s" {
 		t.Errorf("renewed: %s", out)
 	}
+	if out := c.ok("renew", "a", key, "--trusted", "90s", "--json"); field(t, out, "token") != token {
+		t.Errorf("renewed by who trusts it: %s", out)
+	}
+	if _, errs, code := c.run("renew", "a", key, "--trusted", "0s"); code != 76 || !strings.Contains(errs, "release it by its key") {
+		t.Errorf("renewed by whose trust is over: %d\n%s", code, errs)
+	}
 	c.ok("check", "a", "--token", token)
 	if _, errs, code := c.run("acquire", "a"); code != 75 || !strings.Contains(errs, "a is held by") {
 		t.Errorf("a second acquire: %d\n%s", code, errs)

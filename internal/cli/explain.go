@@ -117,8 +117,10 @@ func (a *App) explain(err error) problem {
 		return explainNotAcquired(not)
 	case errors.As(err, &lost):
 		return explainLost(lost)
-	case errors.As(err, &refusal):
+	case errors.As(err, &refusal) && (refusal.Code == 410 || !errors.Is(err, client.ErrLost)):
 		return explainRefusal(err, refusal)
+	case errors.Is(err, client.ErrLost): // by time, in a renew
+		return problem{code: CodeLost, text: err.Error(), hint: "do not trust it any more; it may be held for you nonetheless: renew it without --trusted, or release it by its key"}
 	case errors.Is(err, ErrUsage):
 		text := strings.TrimPrefix(err.Error(), ErrUsage.Error()+": ")
 		return problem{code: CodeUsage, text: text, hint: "see: oclocks-cli help"}

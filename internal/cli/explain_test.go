@@ -80,6 +80,8 @@ func TestEveryErrorHasACodeAndSaysWhatToDo(t *testing.T) {
 		{refusal(503, "unavailable", "min_quorum", "few"), CodeUnavailable, []string{"too few nodes"}},
 		{refusal(503, "unavailable", "overloaded", "busy"), CodeUnavailable, []string{"try again"}},
 		{refusal(503, "unavailable", "recovery", "wait"), CodeUnavailable, []string{"goes on renewing keeps what it has"}},
+		{&opError{op: subjects.OpRenew, name: "a", err: refusal(503, "unavailable", "recovery", "wait")}, CodeUnavailable, []string{"--trusted"}},
+		{fmt.Errorf("%w: late; %w", client.ErrLost, refusal(503, "unavailable", "recovery", "wait")), CodeLost, []string{"release it by its key"}},
 		{refusal(503, "unavailable", "", "nobody"), CodeUnavailable, []string{"oclocks-daemon"}},
 		{fmt.Errorf("connect: %w: %w", client.ErrUnavailable, nats.ErrNoServers), CodeUnavailable, []string{"start one with: oclocks-daemon", "--url"}},
 		{fmt.Errorf("connect: %w: %w", client.ErrUnavailable, nats.ErrAuthorization), CodeDenied, []string{"--creds"}},

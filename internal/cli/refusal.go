@@ -46,6 +46,9 @@ func explainRefusal(err error, r *subjects.Refusal) problem {
 	case 503:
 		p.code = CodeUnavailable
 		p.hint = unavailableHint(r)
+		if op != nil && op.op == subjects.OpRenew && r.Why == subjects.WhyRecovery {
+			p.hint = "after a loss only locks are renewed that were trusted without a break: if you have counted that, say so with --trusted; else go on asking, which keeps the lock"
+		}
 	}
 	return p
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/opencluster/oclocks/client"
+	"github.com/opencluster/oclocks/internal/boottime"
 	"github.com/opencluster/oclocks/internal/cli/cluster"
 	"github.com/opencluster/oclocks/internal/cli/live"
 	"github.com/opencluster/oclocks/internal/cli/output"
@@ -48,10 +49,16 @@ func (a *App) Release(ctx context.Context, name string, key uint64, outcome stri
 	})
 }
 
-// Renew counts the time limit of a hold anew; ttl and data replace what there was, nil leaves it.
-func (a *App) Renew(ctx context.Context, name string, key uint64, ttl *time.Duration, data []byte) error {
+// Renew counts the time limit of a hold anew; ttl and data replace what there was, nil leaves it. trusted, if it is not nil, is how
+// long from now the caller may still trust its lock, which it has done without a break.
+func (a *App) Renew(ctx context.Context, name string, key uint64, ttl *time.Duration, data []byte, trusted *time.Duration) error {
+	began := boottime.Now()
 	return ask(ctx, a, subjects.OpRenew, name, func(ctx context.Context, c *client.Client) (*subjects.Grant, error) {
-		return c.Renew(ctx, name, key, ttl, data)
+		if trusted == nil {
+			return c.Renew(ctx, name, key, ttl, data)
+		}
+		left := *trusted - time.Duration(boottime.Now()-began) // it took time to connect
+		return c.Renew(ctx, name, key, ttl, data, client.TrustedFor(left))
 	})
 }
 
