@@ -8,9 +8,10 @@
 //     so. Read State first, then the leases, then the time; a node that is barred is one for which the arbiter has known of the
 //     bar since before its lease was read.
 //  2. Carry the Output out: the bar first (it replaces the one before), then propose the views as one command with
-//     Output.Term, then send the orders. Each may get lost: what is needed is given again every 100 ms.
-//  3. Give no lease to a node that is barred, not registered, or registered with another raft ID or life; none in a term
-//     before State.Term is that term (shared.Lead).
+//     Output.Term, which takes effect as an entry of that term of Raft or not at all (core.Condition.Term), then send the orders.
+//     Each may get lost: what is needed is given again every 100 ms.
+//  3. Give no lease to a node that is barred, not registered, or registered with another raft ID or life. A lease of a later term
+//     has a change ID behind all entries of this one that will ever count (arbiter/core).
 //  4. Pass every report of a sealed copy to the next Step, once. A node answers a seal order for epoch 0 with what its copy
 //     is, without sealing it. It does not answer for a copy that it does not have yet (shared: Doubling).
 //
@@ -28,7 +29,9 @@
 // the bar holds and the lease, read after that, has ended. The bar stays until State has the next view; a lease that is
 // granted then comes with a change ID that includes it. Once asked for, a view may be committed at any time, so it is asked
 // for until it is, and the bar with it, whatever happens meanwhile. If the leader changes before, what it asked for counts only
-// if it is in the log before the next leader's shared.Lead, and no lease of that term is older than this.
+// if it is in the next leader's log already, as an entry of the old term; every lease of the new term has a ReadIndex of that term,
+// which is behind all entries of older ones. So no bar has to outlive its leader, and no lease has to wait until State.Term is
+// the new term (shared.Lead), which is the same condition again, for the state itself.
 //
 // Two primaries of one bucket would need two views; each has an epoch of its own, so one of the two is older, and it was
 // silent before the other was asked for. A view that a primary asks for itself has itself as its head, or is a hand-over for

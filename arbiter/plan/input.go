@@ -12,7 +12,7 @@ import (
 type Input struct {
 	Now      int64
 	Leading  bool          // this node leads the control plane; if not, nothing else is looked at and all is forgotten
-	Term     uint64        // its term; no lease is granted in it before State.Term has reached it
+	Term     uint64        // its term of Raft, in which alone what the Output asks for may take effect
 	TakeFrom int64         // before this time leases may be out that this leader does not know of
 	State    *shared.State // the newest
 	Nodes    []Evidence    // of every node that ever asked for a lease in this term, removed ones too; in any order

@@ -15,8 +15,8 @@
 //  3. Compare digests only of the same change ID. The snapshot holds the zones' keys and is a secret; the digest is none.
 //  4. Before a node is registered with another raft ID, be sure that the one with the old ID is not alive. Give a lease only
 //     to a registered node with its present raft ID.
-//  5. When a node becomes leader, have [Lead] with its term committed, and let it grant no lease before State.Term is that
-//     term. Views that the planner has made go with its term.
+//  5. When a node becomes leader, have [Lead] with its term committed. Views that the planner has made go with its term, in an
+//     entry that counts in that term of Raft only (core.Condition.Term).
 //
 // # Nodes
 //
@@ -31,10 +31,11 @@
 // # Views
 //
 // A view is committed if its epoch is the bucket's plus one: compare-and-set. Whether it is right to ask for it is decided
-// by who asks: the primary (bucket/chain) or the planner (arbiter/plan). One that the planner has made comes with the term in
-// which it was made, and does not count after [Lead] of a later term. What the planner knew of leases is over by then, and a
-// lease of the new term may be out; without that, a command that got lost on its way and came late could make a second
-// primary. What a primary asks for needs no such thing: as long as nothing else was committed, nobody took over from it.
+// by who asks: the primary (bucket/chain) or the planner (arbiter/plan). One that the planner has made must not count in a later
+// term: what it knew of leases is over by then, and a lease of the new term may be out, so a command that got lost on its way and
+// came late could make a second primary. The condition of its entry prevents that, from the first lease of the new term on
+// (arbiter/core); it comes with its term as well, and does not count after [Lead] of a later one, whoever has proposed it.
+// What a primary asks for needs no such thing: as long as nothing else was committed, nobody took over from it.
 //
 // The rule of acknowledgements (setting acks) is the one by which a view's answers were made, and a takeover has to ask for
 // as many copies as that rule may have left out. So it may change between first and all, which both need the whole in-sync
