@@ -196,7 +196,9 @@ func (m *Machine) over(now int64, why *subjects.Refusal) {
 	m.closeOn(now)
 }
 
-// outlive goes on with a numbered call after its session's end, or ends it.
+// outlive goes on with a numbered call after its session's end, or ends it. An acquire of a static lock may have been granted under
+// its old number: that hold is nobody's then, until its time limit is over (docs/locks.md). To take it back its bucket would have to know
+// the number of every static hold, beyond the end of the session (it forgets the outcomes there), and let such a session cancel.
 func (m *Machine) outlive(now int64, c *Call, why *subjects.Refusal) {
 	switch {
 	case c.list == nil:
