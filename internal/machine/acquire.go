@@ -42,7 +42,8 @@ func (m *Machine) granted(now int64, c *Call, g *subjects.Grant) {
 	}
 	h.learned, h.life = now, m.session.life
 	m.join(now, h)
-	if now < h.doubtful() && (m.current(c.era) || !h.connection()) {
+	proved := m.current(c.era) && h.heard >= m.session.since // by this acquire, or by the keep-alive that the grant quotes
+	if now < h.doubtful() && (proved || !h.connection()) {
 		h.phase = active
 		m.schedule(now, h)
 		m.finish(c, Result{Grant: &h.Grant})

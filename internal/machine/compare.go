@@ -285,7 +285,9 @@ func (m *Machine) renewed(now int64, c *Call, sent int64, g *subjects.Grant) {
 		h.ttl, h.counted = int64(g.TTL), max(h.counted, sent)
 		h.Grant.TTL, h.Grant.Lease = g.TTL, g.Lease
 	}
-	switch current := m.current(c.era); {
+	// One that was sent over an earlier connection, too, may be answered late for that sending.
+	current := m.current(c.era) && sent >= m.session.since
+	switch {
 	case current:
 		m.hear(now, h, sent, min(int64(g.Lease), m.session.lease)) // of a connection hold: max_lease may be shorter by now
 	case !h.connection():
@@ -297,7 +299,7 @@ func (m *Machine) renewed(now int64, c *Call, sent int64, g *subjects.Grant) {
 	}
 	switch {
 	case h.phase != Pending:
-	case now < h.end() && (m.current(c.era) || !h.connection()):
+	case now < h.end() && (current || !h.connection()):
 		m.proved(h)
 	default:
 		m.askRenew(now, h, false)

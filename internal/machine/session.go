@@ -24,6 +24,7 @@ type session struct {
 	secret      string // "" for a new session
 	incarnation uint64
 	lease       int64
+	since       int64 // when the present incarnation was opened
 	opener      *Call // session-open under way
 
 	life      uint64   // counts the sessions, one after the other
@@ -124,7 +125,7 @@ func reason(r Result) string {
 func (m *Machine) opened(now int64, info subjects.Opened) {
 	s := &m.session
 	s.phase, s.info, s.token, s.secret = open, info, info.Session, info.Secret
-	s.incarnation, s.lease = info.Incarnation, int64(info.Lease)
+	s.incarnation, s.lease, s.since = info.Incarnation, int64(info.Lease), now
 	if s.number == 0 && m.cfg.Secret != "" {
 		s.number = m.above(info.Incarnation)
 	}

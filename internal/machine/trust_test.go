@@ -376,3 +376,44 @@ func TestRenewalTellsTheLease(t *testing.T) {
 	s.grant(s.next(subjects.OpRenew), 10, func(g *subjects.Grant) { g.Lease = 4 * time.Second })
 	s.left(h, 3*time.Second)
 }
+
+// A grant that was asked for over an earlier connection, and comes over the next one, may have ended with the first. It is proved before
+// it is trusted, unless it quotes a keep-alive that was sent since. The answer to a renewal of before counts for nothing either.
+func TestGrantOfAnEarlierConnectionIsProvedFirst(t *testing.T) {
+	for _, quoted := range []bool{false, true} {
+		s := newScript(t)
+		h := s.acquire("a", func(c *Call) { c.Req.Grace, c.Req.Has = 0, subjects.HasGrace })
+		s.opened(1)
+		asked := s.next(subjects.OpAcquire)
+		s.pass(100 * time.Millisecond)
+		s.do(s.m.Disconnected)
+		s.do(func(now int64) { s.m.Connected(now, Conn{Server: "s", CID: 2}) })
+		s.opened(2)
+		beat := s.next(subjects.OpKeep)
+		s.next(subjects.OpAcquire) // again
+		s.grant(asked, 10, func(g *subjects.Grant) {
+			if quoted {
+				g.Beat = beat.req.Beat
+			}
+		})
+		if quoted {
+			s.left(h, 12*time.Second)
+			continue
+		}
+		s.state(h, Pending)
+		renew := s.next(subjects.OpRenew)
+		s.pass(100 * time.Millisecond)
+		s.do(s.m.Disconnected)
+		s.do(func(now int64) { s.m.Connected(now, Conn{Server: "s", CID: 3}) })
+		s.opened(3)
+		s.grant(renew, 10, nil)
+		if s.state(h, Pending); s.finished(h) {
+			t.Fatal("Lock returned before the lock can be trusted")
+		}
+		for _, again := range slicesOf(s.sent, subjects.OpRenew) {
+			s.grant(again, 10, nil)
+		}
+		s.state(h, Held)
+		s.left(h, 12*time.Second)
+	}
+}
