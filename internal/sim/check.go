@@ -79,8 +79,21 @@ func (k *checker) applied(m *machine, change uint64, command []byte, before, aft
 		if v.Recovery && (!old.Recovery || old.Primary() != v.Primary()) {
 			k.w.stats.Recoveries++
 			k.doubt(uint32(b), after.Buckets())
+			for half := uint32(b) + 1; half < after.Buckets(); half++ {
+				if k.hangsOn(half, uint32(b)) {
+					k.doubt(half, after.Buckets())
+				}
+			}
 		}
 	}
+}
+
+// hangsOn says whether a bucket was split off another one, and nobody has answered for it yet: it may begin with what that one has later.
+func (k *checker) hangsOn(half, b uint32) bool {
+	for half > b && k.answers[half].epoch == 0 {
+		half = replicated.ParentOf(half)
+	}
+	return half == b
 }
 
 func (k *checker) processEnded(*process) {}

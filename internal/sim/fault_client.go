@@ -12,6 +12,7 @@ var simpleKinds = []kind{
 		}
 		c.abandon()
 		c.busy = 0
+		c.life++
 		return true
 	}},
 	{"burst of requests", func(w *world) bool {

@@ -39,9 +39,9 @@ func TestKindsHaveNames(t *testing.T) {
 		known[k.name] = true
 	}
 	for _, theme := range themes {
-		for _, name := range theme {
+		for _, name := range theme.kinds {
 			if !known[name] {
-				t.Errorf("a theme has %q, which is no kind of fault", name)
+				t.Errorf("theme %q has %q, which is no kind of fault", theme.name, name)
 			}
 		}
 	}
@@ -192,6 +192,19 @@ func TestDiskKeepsWhatWasSynced(t *testing.T) {
 		}
 		if n < min(synced, written) || n > written || n < written && !replay.Unclean {
 			t.Fatalf("seed %d: %d of %d changes are there, %d were synced, unclean %t", seed, n, written, synced, replay.Unclean)
+		}
+	}
+}
+
+// TestHalvesThatHaveNotBegun: what a bucket loses in a recovery is lost to its halves, too, until somebody has answered for them.
+func TestHalvesThatHaveNotBegun(t *testing.T) {
+	k := &checker{answers: map[uint32]answering{5: {epoch: 1031}}}
+	for _, c := range []struct {
+		half, b uint32
+		want    bool
+	}{{4, 0, true}, {5, 1, false}, {9, 1, true}, {13, 1, false}, {13, 5, true}, {9, 5, false}, {12, 0, true}, {6, 1, false}} {
+		if got := k.hangsOn(c.half, c.b); got != c.want {
+			t.Errorf("bucket %d hangs on %d: %t", c.half, c.b, got)
 		}
 	}
 }
