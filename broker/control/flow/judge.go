@@ -1,6 +1,12 @@
 package flow
 
-import "math"
+import (
+	"math"
+	"time"
+)
+
+// belated is how late what a node had sent before its end may arrive: a network that was cut delivers it when it is back.
+const belated = int64(2 * time.Second)
 
 // Claim is a node that wants to register under an identifier.
 type Claim struct {
@@ -19,13 +25,14 @@ type Life struct {
 // Judge says how long a node has to wait until it may register: 0 at once, math.MaxInt64 never, since another one lives
 // under its identifier. first is when it asked for the first time, now is boot time in nanoseconds.
 //
-// A node that was restarted finds its own lease, which nobody renews: it waits for the end. If the lease was renewed after
-// the newcomer asked for the first time, somebody else did that.
+// A node that was restarted finds its own lease, which nobody renews: it waits for the end. If the lease is renewed for longer
+// after the newcomer asked for the first time than by what its own earlier process may have sent, somebody else does that. Until
+// that is known the newcomer waits, so it never begins while a lease is out.
 func Judge(claim Claim, known Life, first, now int64) int64 {
 	switch {
 	case known.Raft == 0 || known.Start == claim.Start || known.Gone || now >= known.Until:
 		return 0
-	case known.Heard > first:
+	case known.Heard > first+belated:
 		return math.MaxInt64
 	}
 	return known.Until - now
