@@ -14,7 +14,7 @@ import (
 // The locks of a client's session move with their names when the number of buckets is doubled: its keep-alives go on to cover
 // them, a waiter is granted in its turn, and the end of the session ends them all.
 func TestDoublingUnderASession(t *testing.T) {
-	const lease = 3 * time.Second
+	const lease = 5 * time.Second
 	c := brokertest.StartCluster(t, 3, t.TempDir(), func(s *conf.Settings) { s.Buckets, s.SessionLease = 4, lease })
 	ctx := t.Context()
 	open := func(d int) *client.Client {
