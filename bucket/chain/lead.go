@@ -51,7 +51,7 @@ func (l *lead) follow(r *Replica) {
 		if i := find(old, m); i >= 0 {
 			p = old[i]
 			p.movedAt = r.now // it may have to find its place first
-			if !r.view.Counts(m) && !mutant.On(mutant.ProgressOutlivesView) {
+			if !r.view.Counts(m) {
 				p.Seq = 0 // before it confirms anything under this view it may begin anew
 			}
 		}

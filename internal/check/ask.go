@@ -62,6 +62,7 @@ func (c *Checker) ask(cl *client, e *Event) {
 	case subjects.OpCancel:
 		c.askCancel(cl, a, e.Of)
 	case subjects.OpSessionClose:
+		cl.closes(a.session, c.now)
 		for _, h := range cl.holds {
 			if a.closes(h) {
 				h.giveBack(c.now)
@@ -123,6 +124,16 @@ func (c *Checker) askCancel(cl *client, a *ask, of string) {
 	if t.hold != nil {
 		t.hold.giveBack(c.now)
 		t.hold.loosen(c.now)
+	}
+}
+
+// closes notes that the client has asked for the end of a session.
+func (cl *client) closes(session string, at int64) {
+	if cl.closing == nil {
+		cl.closing = map[string]int64{}
+	}
+	if _, again := cl.closing[session]; !again {
+		cl.closing[session] = at
 	}
 }
 

@@ -36,6 +36,8 @@ type client struct {
 	asks  map[string]*ask
 	holds []*hold // that it was told of and that are not over
 	dead  bool
+
+	closing map[string]int64 // sessions of which it has asked the end, and when
 }
 
 // lock is a name in a zone.
@@ -90,6 +92,7 @@ type ask struct {
 	target *ask   // cancel
 
 	ticket    uint64 // as told
+	ticketAt  int64  // when it was
 	code      int    // of the first outcome; 0: none yet
 	heard     int64  // when that was told
 	told      uint64 // its token

@@ -43,6 +43,10 @@ func (c *Checker) granted(a *ask, e *Event) {
 		h.giveBack(c.now)
 		h.loosen(a.cancelled.at)
 	}
+	if at, closing := a.client.closing[a.session]; closing && a.session != "" { // it was granted before the close came, which ends it
+		h.giveBack(c.now)
+		h.loosen(at)
+	}
 	if f, early := l.forces[h.token]; early {
 		h.force(f.at, f.now)
 		delete(l.forces, h.token)

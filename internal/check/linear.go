@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -230,13 +231,15 @@ func (c *Checker) seek(l *lock) {
 	c.failLock(Linear, l, "%s", m.explain(l.name, history))
 }
 
+func byCall(a, b porcupine.Operation) int { return cmp.Compare(a.Call, b.Call) }
+
 // explain tells how far an order comes, and what then fits nowhere.
 func (m *model) explain(name string, history []porcupine.Operation) string {
 	m.budget = 1 << 30
 	_, info := porcupine.CheckOperationsVerbose(m.porcupine(), history, 0)
 	var longest []porcupine.Operation
 	for _, part := range info.PartialLinearizationsOperations()[0] {
-		if len(part) > len(longest) {
+		if n := cmp.Compare(len(part), len(longest)); n > 0 || n == 0 && slices.CompareFunc(part, longest, byCall) < 0 {
 			longest = part
 		}
 	}

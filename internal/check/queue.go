@@ -28,6 +28,9 @@ func (c *Checker) ticket(a *ask, ticket uint64) {
 	case a.ticket == 0 && ticket <= a.above && !c.opt.Wild:
 		c.failLock(Queue, l, "%s has ticket %d, and ticket %d was told before it was asked for", a, ticket, a.above)
 	}
+	if a.ticket == 0 {
+		a.ticketAt = c.now
+	}
 	a.ticket = ticket
 	l.ticket = max(l.ticket, ticket)
 }
@@ -114,6 +117,9 @@ func (c *Checker) cancelled(a *ask, e *Event, done bool) {
 	case "waiting", "unseen":
 		if t.hold != nil && t.since == l.doubts {
 			c.failLock(Queue, l, "%s was granted with token %d, and its cancel is answered that it was %s", t, t.hold.token, e.Was)
+		}
+		if e.Was == "unseen" && t.ticket != 0 && t.ticketAt < a.at && t.since == l.doubts {
+			c.failLock(Queue, l, "%s was told its ticket %d, and its cancel is answered that it was never seen", t, t.ticket)
 		}
 		t.left = true
 	case "granted":

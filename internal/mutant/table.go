@@ -18,7 +18,6 @@ const (
 	HandOverTooEarly
 	HashUnchecked
 	NeighbourSpeaksForAll
-	ProgressOutlivesView
 	OldTailKept
 	OldTailCounts
 	OldEpochAccepted
@@ -63,6 +62,7 @@ const (
 	NewLeaderDoesNotWait
 	ReadIndexSkipped
 	ClosedRouteEndsLease
+	FloorForgotten
 
 	// internal/machine
 	ClientFromReceipt
@@ -102,7 +102,6 @@ var table = [end]Entry{
 	HandOverTooEarly:       {"hand-over-too-early", "a primary gives its place away before the successor has everything", answered},
 	HashUnchecked:          {"hash-unchecked", "the hash of a change is not compared with its bytes", sameCopies},
 	NeighbourSpeaksForAll:  {"neighbour-speaks-for-all", "what the first secondary has counts for all that stand behind it", answered},
-	ProgressOutlivesView:   {"progress-outlives-view", "what a copy outside of the set had under the last view counts under the next, though it may have begun anew", answered},
 	OldTailKept:            {"old-tail-kept", "a rejoining copy keeps its own change where the primary has another one", sameCopies},
 	OldTailCounts:          {"old-tail-counts", "what a copy had compared under the last view counts under the next one without being compared again", oldState},
 	OldEpochAccepted:       {"old-epoch-accepted", "a cascade of an older epoch is taken", primaries},
@@ -142,6 +141,7 @@ var table = [end]Entry{
 	WholeLease:           {"whole-lease", "a node acts for the whole lease and not for 3/4 of it", primaries},
 	NewLeaderDoesNotWait: {"new-leader-does-not-wait", "a new leader does not wait for the leases that the last one has granted", primaries},
 	ReadIndexSkipped:     {"read-index-skipped", "a leader grants leases without asking whether it still leads", primaries},
+	FloorForgotten:       {"floor-forgotten", "a node gets a lease with a state from before the view that took its buckets away", primaries},
 	ClosedRouteEndsLease: {"closed-route-ends-lease", "the leader takes a node whose connection is closed for one without a lease", primaries},
 
 	ClientFromReceipt:   {"client-from-receipt", "a client counts its trust from the receipt of the grant", exclusion},

@@ -80,13 +80,19 @@ func (c *client) think() {
 // lockNames are the names that clients fight for. What begins with m is taken in all modes.
 var lockNames = []string{"x0", "x1", "x2", "x3", "x4", "x5", "m0", "m1", "s0"}
 
+// lockName is one of those that are fought for in this run.
+func (w *world) lockName() string {
+	first := int(w.seed % uint64(len(lockNames)))
+	return lockNames[(first+w.draw(w.mix.names)*2)%len(lockNames)]
+}
+
 // eternalNames is how many names there are, from e0 on, that are held without a limit.
 const eternalNames = 20
 
 // wish is one lock from its acquire to its end.
 func (c *client) wish() {
 	w := c.w
-	req := subjects.Request{Op: subjects.OpAcquire, Name: lockNames[w.draw(len(lockNames))], Kind: subjects.Static, Has: subjects.HasTTL}
+	req := subjects.Request{Op: subjects.OpAcquire, Name: w.lockName(), Kind: subjects.Static, Has: subjects.HasTTL}
 	req.TTL = time.Duration(w.between(800*ms, int64(w.mix.maxLease)))
 	switch req.Name[0] {
 	case 'm':
@@ -128,11 +134,14 @@ func (c *client) wish() {
 // hold keeps a lock for a while and gives it back.
 func (c *client) hold(g *grip, over func()) {
 	w := c.w
-	until := w.now + w.between(0, 3*second)
+	until := w.now + w.between(0, w.mix.keep)
 	ttl := int64(g.grant.TTL)
-	silent := ttl > 0 && w.draw(4) == 0 // it believes for as long as it may, and asks nothing meanwhile
+	silent := ttl > 0 && w.chance(w.mix.silent) // it believes for as long as it may, and asks nothing meanwhile
 	if silent {
 		until = w.now + w.between(0, ttl)
+	}
+	if w.chance(w.mix.brief) {
+		until = w.now + w.between(0, 150*ms)
 	}
 	var step func()
 	step = func() {

@@ -114,14 +114,18 @@ func (c *member) asked(e check.Event, then func(r *mind.Result)) *errand {
 	}
 	er.then = func(r *mind.Result) {
 		er.done = true
-		c.answered(er.id, e.Op, e.Name, r)
+		in := c.session
+		if er.call == nil { // a tool's
+			in = e.Session
+		}
+		c.answered(in, er.id, e.Op, e.Name, r)
 		then(r)
 	}
 	return er
 }
 
-// answered tells the history of an answer.
-func (c *member) answered(id string, op subjects.Op, name string, r *mind.Result) {
+// answered tells the history of an answer; a grant is one in that session.
+func (c *member) answered(in, id string, op subjects.Op, name string, r *mind.Result) {
 	e := &check.Event{Kind: check.Answer, Request: id, Op: op, Name: name, Code: 200}
 	c.w.stats.Answers++
 	switch {
@@ -133,7 +137,7 @@ func (c *member) answered(id string, op subjects.Op, name string, r *mind.Result
 		c.tell("%s (%s of %s) fails: %v", id, op, name, r.Err)
 	case r.Grant != nil:
 		g := r.Grant
-		e.Token, e.Ticket, e.Key, e.TTL, e.Lease, e.Weak, e.Session = g.Token, g.Ticket, g.Key, g.TTL, g.Lease, !g.Durable, c.session
+		e.Token, e.Ticket, e.Key, e.TTL, e.Lease, e.Weak, e.Session = g.Token, g.Ticket, g.Key, g.TTL, g.Lease, !g.Durable, in
 		c.tell("%s (%s of %s) is granted token %d ticket %d epoch %d ttl %v lease %v beat %d", id, op, name, g.Token, g.Ticket, g.Epoch,
 			g.TTL, g.Lease, g.Beat)
 	case r.Data == nil: // it was given up

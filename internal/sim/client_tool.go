@@ -60,9 +60,12 @@ func (c *member) useTool() {
 		c.wishes++
 		c.note(&check.Event{Kind: check.SessionOpened, Session: t.id, Lease: opened.Lease})
 		for range t.left {
-			t.acquire(lockNames[w.draw(len(lockNames))])
+			t.acquire(w.lockName())
 		}
 		t.keep()
+		if w.draw(3) == 0 { // it goes in the middle of everything
+			w.after(w.between(300*ms, 6*second), func() { c.awake(t.close) })
+		}
 	})
 }
 
@@ -90,6 +93,9 @@ func (t *tool) acquire(name string) {
 	e := check.Event{Mode: req.Mode, Slots: req.Slots, Take: req.Take, Grace: -1, Wait: wait, Session: t.id}
 	q := &queuedAsk{number: req.Number, name: name}
 	t.waits = append(t.waits, q)
+	if w.draw(4) == 0 { // perhaps it has not come yet
+		w.after(w.between(0, 400*ms), func() { c.awake(func() { t.cancel(q) }) })
+	}
 	q.id = c.raw(req, e, func(r *mind.Result) {
 		q.answers = true
 		switch {
@@ -193,7 +199,7 @@ func (t *tool) cancel(q *queuedAsk) {
 	c := t.c
 	req := &subjects.Request{Op: subjects.OpCancel, Name: q.name, Session: t.token, Number: q.number, Has: subjects.HasRequest}
 	c.raw(req, check.Event{Of: q.id, Session: t.id}, func(r *mind.Result) {
-		if t.waiting(q) {
+		if q.answers && t.waiting(q) { // else its own answer comes still
 			t.left--
 		}
 		t.rest()
@@ -226,12 +232,12 @@ func (t *tool) tidings(e *subjects.SessionEvent) {
 		switch {
 		case e.Type == "granted" && e.Grant != nil:
 			c.w.count("granted by event")
-			c.answered(q.id, subjects.OpAcquire, q.name, &mind.Result{Grant: e.Grant})
+			c.answered(t.id, q.id, subjects.OpAcquire, q.name, &mind.Result{Grant: e.Grant})
 			t.granted(q, e.Grant)
 			return
 		case (e.Type == "timeout" || e.Type == "cancelled") && e.Refusal != nil:
 			c.w.count(e.Type + " by event")
-			c.answered(q.id, subjects.OpAcquire, q.name, &mind.Result{Refusal: e.Refusal})
+			c.answered(t.id, q.id, subjects.OpAcquire, q.name, &mind.Result{Refusal: e.Refusal})
 			t.refused(q, e.Refusal)
 			return
 		}
@@ -270,12 +276,33 @@ func (t *tool) rest() {
 	if t.over || t.left > 0 {
 		return
 	}
-	c := t.c
-	if c.w.draw(5) == 0 {
+	if t.c.w.draw(5) == 0 {
 		t.end()
 		return
 	}
+	t.close()
+}
+
+// close closes the session, with all that it has, and looks whether that is gone.
+func (t *tool) close() {
+	if t.over {
+		return
+	}
+	c := t.c
+	var names []string
+	for _, h := range t.holds {
+		if !h.over {
+			names = append(names, h.name)
+		}
+	}
+	if len(names) > 0 {
+		c.w.count("session closed with holds")
+	}
 	req := &subjects.Request{Op: subjects.OpSessionClose, Session: t.token}
-	c.raw(req, check.Event{Session: t.id}, func(*mind.Result) {})
+	c.raw(req, check.Event{Session: t.id}, func(*mind.Result) {
+		for _, name := range names {
+			c.query(name)
+		}
+	})
 	t.end()
 }

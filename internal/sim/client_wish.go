@@ -40,21 +40,27 @@ func (c *member) begin() {
 	w := c.w
 	switch w.draw(14) {
 	case 0:
-		c.query(lockNames[w.draw(len(lockNames))])
+		c.query(w.lockName())
 	case 1:
 		c.list("", 0)
 	case 2:
 		c.check()
 	case 3:
-		if w.draw(3) == 0 {
+		if w.chance(w.mix.force) {
 			c.force()
 		}
 	case 4:
-		if len(c.tools) == 0 {
+		if len(c.tools) < w.mix.tools {
 			c.useTool()
 		}
 	case 5:
 		c.many()
+	case 6, 7:
+		if len(c.tools)+1 < w.mix.tools {
+			c.useTool()
+			return
+		}
+		c.lock()
 	default:
 		c.lock()
 	}
@@ -70,7 +76,7 @@ func (c *member) many() {
 // lock is one lock from its acquire to its end.
 func (c *member) lock() {
 	w := c.w
-	req := &subjects.Request{Op: subjects.OpAcquire, Name: lockNames[w.draw(len(lockNames))], Holder: c.name}
+	req := &subjects.Request{Op: subjects.OpAcquire, Name: w.lockName(), Holder: c.name}
 	switch req.Name[0] {
 	case 'm':
 		req.Mode = [...]subjects.Mode{subjects.Exclusive, subjects.Shared, subjects.Shared}[w.draw(3)]
@@ -121,7 +127,11 @@ func (c *member) lock() {
 		w.count("hold of " + kindOf(req) + " " + req.Mode.String())
 		cl.granted = true
 		c.claims = append(c.claims, cl)
-		c.keepFor(cl, w.now+w.between(0, 3*second))
+		until := w.now + w.between(0, w.mix.keep)
+		if w.chance(w.mix.brief) {
+			until = w.now + w.between(0, 150*ms)
+		}
+		c.keepFor(cl, until)
 	})
 	call.Owner, mine.of.call = mine.of, call
 	c.errands = append(c.errands, mine.of)
@@ -169,6 +179,7 @@ func (c *member) submit(call *mind.Call) {
 // keepFor holds a lock for a while and gives it back. The owner looks at it before he does something, as he should.
 func (c *member) keepFor(cl *claim, until int64) {
 	w := c.w
+	silent := w.chance(w.mix.silent)
 	var step func()
 	step = func() {
 		c.awake(func() {
@@ -189,7 +200,7 @@ func (c *member) keepFor(cl *claim, until int64) {
 				}
 				c.release(cl)
 			default:
-				if w.draw(4) == 0 {
+				if !silent && w.draw(4) == 0 {
 					c.renew(cl)
 				}
 				w.after(w.between(ms, max(min(until-w.now, second), 2*ms)), step)

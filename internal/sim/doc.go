@@ -54,12 +54,12 @@
 //
 // # Faults
 //
-// Each seed draws which kinds there are and how often (mix.go), or one of the themes: few faults that are dangerous together. There is
+// Each seed draws which kinds there are and how often (mix.go), or one of the themes (theme.go): few faults that are dangerous together. There is
 // what may happen to any message (network.go, links.go, damage.go, client.go), and what the driver does from time to time:
 //
 //	fault_process.go   processes killed (also within a write), stopped, slow; machines crashed, with what was not synced
 //	fault_network.go   cuts of all forms, weak links
-//	fault_disk.go      disks lost, old, full, failing, damaged; another node's identifier; a bucket's in-sync set gone at once
+//	fault_disk.go, fault_olddisk.go  disks lost, old, full, failing, damaged; another node's identifier; a bucket's in-sync set gone at once
 //	fault_clock.go     clocks
 //	fault_operator.go  settings, members, moves, hand-overs, splits
 //	fault_client.go, client_fault.go   clients

@@ -45,6 +45,7 @@ var diskKinds = []kind{
 		return false
 	}},
 	{"old disk", (*world).oldDisk},
+	{"whole cluster started with an old disk", (*world).startWithOldDisk},
 	{"disk full", func(w *world) bool {
 		d := w.anyMachine().disk.files
 		d.room = int64(w.draw(64 << 10))
@@ -117,7 +118,7 @@ func (m *machine) untwin() {
 // before may be on no other machine, since the rest of the chain hears nothing any more. Journals may be lost.
 func (w *world) loseInSync() bool {
 	state := w.committed()
-	if state == nil || len(state.Views) == 0 || w.draw(2) > 0 {
+	if state == nil || len(state.Views) == 0 {
 		return false
 	}
 	v := &state.Views[w.draw(len(state.Views))]
@@ -127,7 +128,7 @@ func (w *world) loseInSync() bool {
 			gone = append(gone, m)
 		}
 	}
-	pause := w.between(0, 800*ms)
+	pause := w.between(200*ms, 800*ms)
 	deaf := &impairment{kind: "the rest of a chain hears nothing", what: "chain", loss: 1, until: w.now + pause + 10*ms}
 	lost := w.draw(3) // journals: none, one, all
 	for i, m := range gone {
@@ -186,45 +187,5 @@ func (w *world) spare(m *machine) bool {
 		return false
 	}
 	w.spared = w.now + 8*second
-	return true
-}
-
-// oldDisk puts back a copy that was made before the node's last registered start, while the others can tell: who may decide
-// without it is there, and messages pass. What happens otherwise is named in broker/control, "What remains".
-func (w *world) oldDisk() bool {
-	m := w.anyMachine()
-	state := w.committed()
-	if len(m.copies) == 0 && m.twin == nil && !m.disk.empty() {
-		m.copyDisk()
-		w.after(w.between(100*ms, 2*second), func() {
-			if m.p != nil && !w.healed {
-				m.p.die("killed, so that its disk becomes older than it")
-				m.restart(w.between(ms, 300*ms))
-			}
-		})
-		return false
-	}
-	if state == nil || len(m.copies) == 0 || w.mix.loss > 0 || w.mix.late > 0 || w.mix.jitter > 0 || !w.whole() || !w.spare(m) {
-		return false
-	}
-	n := state.NodeByID(m.id)
-	if n == nil || n.Raft != m.disk.raft {
-		return false
-	}
-	for _, o := range w.machines {
-		if o != m && (o.p == nil || !o.p.serving || o.paused > w.now || o.slow > w.now || o.boots || o.tear || o.twin != nil) {
-			return false
-		}
-	}
-	at := w.draw(len(m.copies))
-	old := m.copies[at]
-	if old.raft != n.Raft || old.starts.Known == n.Start || slices.Contains(old.starts.Since, n.Start) {
-		return false
-	}
-	w.stop(m, "an old disk is put in")
-	m.disk = old.clone()
-	m.copies = slices.Delete(m.copies, at, at+1)
-	m.restart(ms)
-	w.quiet = w.now + 3*second
 	return true
 }

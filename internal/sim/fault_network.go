@@ -16,6 +16,24 @@ var networkKinds = []kind{
 		m := w.anyMachine()
 		return w.cutBetween("machine is heard and does not hear", w.except(m), []*machine{m}, w.between(100*ms, 6*second), true)
 	}},
+	{"machine hears late, then is not heard", (*world).congest},
+	{"machine is not heard at all", func(w *world) bool {
+		m := w.somePrimary()
+		return m != nil && w.silence(m)
+	}},
+	{"machine is heard late", func(w *world) bool {
+		m := w.somePrimary()
+		if m == nil {
+			return false
+		}
+		i := &impairment{kind: "machine is heard late", steady: w.between(300*ms, 3*second), until: w.now + w.between(second, 5*second)}
+		w.tell("%v is heard %s late until %s", m, span(i.steady), stamp(i.until))
+		for _, o := range w.except(m) {
+			l := w.link(m, o)
+			l.weak = append(l.weak, i)
+		}
+		return false
+	}},
 	{"network in two halves", func(w *world) bool {
 		var a, b []*machine
 		for _, m := range w.machines {
@@ -51,6 +69,9 @@ var networkKinds = []kind{
 	{"link slow", func(w *world) bool {
 		return w.weaken(impairment{kind: "link slow", delay: w.between(5*ms, 500*ms)})
 	}},
+	{"link far", func(w *world) bool {
+		return w.weaken(impairment{kind: "link far", steady: w.between(100*ms, 900*ms)})
+	}},
 	{"link loses much", func(w *world) bool {
 		return w.weaken(impairment{kind: "link loses much", loss: 0.2 + 0.7*w.rnd.Float64()})
 	}},
@@ -71,6 +92,36 @@ var networkKinds = []kind{
 		}
 		return false
 	}},
+}
+
+// silence has nobody hear a machine for a while, or only the leader not.
+func (w *world) silence(m *machine) bool {
+	deaf := w.except(m)
+	if p := w.leader(); p != nil && p.m != m && w.draw(2) == 0 {
+		deaf = []*machine{p.m}
+	}
+	return w.cutBetween("machine is not heard at all", []*machine{m}, deaf, w.between(second, 3*second), true)
+}
+
+// congest is a machine to which everything comes late, until nothing comes from it any more.
+func (w *world) congest() bool {
+	m := w.somePrimary()
+	if m == nil {
+		return false
+	}
+	good := w.between(300*ms, 1500*ms)
+	i := &impairment{kind: "machine hears late, then is not heard", steady: w.between(100*ms, 700*ms), until: w.now + good + 2*second}
+	w.tell("%v hears all %s late until %s", m, span(i.steady), stamp(i.until))
+	for _, o := range w.except(m) {
+		l := w.link(o, m)
+		l.weak = append(l.weak, i)
+	}
+	w.after(good, func() {
+		if !w.healed {
+			w.silence(m)
+		}
+	})
+	return false
 }
 
 func (w *world) anyMachine() *machine { return w.machines[w.draw(len(w.machines))] }

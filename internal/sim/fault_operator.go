@@ -21,7 +21,7 @@ var operatorKinds = []kind{
 	}},
 	{"buckets doubled", func(w *world) bool {
 		state := w.committed()
-		if state == nil || state.Buckets() == 0 || state.Buckets() > 8 || w.draw(3) > 0 {
+		if state == nil || state.Buckets() == 0 || state.Buckets() > 8 {
 			return false
 		}
 		if w.mix.bursts { // more goes wrong while they are split

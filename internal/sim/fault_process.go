@@ -1,9 +1,12 @@
 package sim
 
+import "github.com/opencluster/oclocks/bucket/chain"
+
 // processKinds are the faults of processes and of whole machines.
 var processKinds = []kind{
 	{"process killed", killProcess},
 	{"primary killed", killPrimary},
+	{"primary killed in a recovery", (*world).killRecovering},
 	{"process killed at its next write", killAtWrite},
 	{"all processes killed", func(w *world) bool {
 		if w.draw(3) > 0 {
@@ -70,13 +73,48 @@ func killPrimary(w *world) bool {
 	if state == nil || len(state.Views) == 0 {
 		return false
 	}
-	m := w.byNumber(state.Views[w.draw(len(state.Views))].Primary().Node)
+	return w.killPrimaryOf(&state.Views[w.draw(len(state.Views))])
+}
+
+func (w *world) killPrimaryOf(v *chain.View) bool {
+	m := w.byNumber(v.Primary().Node)
 	if m == nil {
 		return false
 	}
 	m.p.die("killed as a primary")
 	m.restart(w.between(ms, 4*second))
 	return true
+}
+
+// killRecovering kills the primary of a bucket that recovers, soon after another copy has what it has. It waits for that.
+func (w *world) killRecovering() bool {
+	const kind = "primary killed in a recovery"
+	until := w.now + 5*second
+	var look func()
+	look = func() {
+		state := w.committed()
+		if state == nil || w.healed || w.now > until {
+			return
+		}
+		for i := range state.Views {
+			if v := &state.Views[i]; v.Recovery && v.InSync > 1 && w.killPrimaryOf(v) {
+				w.fault(kind)
+				return
+			}
+		}
+		w.after(w.between(20*ms, 200*ms), look)
+	}
+	look()
+	return false
+}
+
+// somePrimary is the machine of a primary; nil if the one that was drawn is down.
+func (w *world) somePrimary() *machine {
+	state := w.committed()
+	if state == nil || len(state.Views) == 0 {
+		return nil
+	}
+	return w.byNumber(state.Views[w.draw(len(state.Views))].Primary().Node)
 }
 
 // killAtWrite has a process die while it writes, or between storing and sending.

@@ -2,7 +2,6 @@ package sim
 
 import (
 	"math/rand/v2"
-	"slices"
 	"time"
 
 	"github.com/opencluster/oclocks/internal/journal"
@@ -20,6 +19,7 @@ type mix struct {
 	pause   int64 // mean time between two faults
 	wild    bool  // clock rates beyond the promise
 	skewed  bool  // clock rates differ
+	edge    bool  // as much as the promise allows
 	jitter  int64 // the most that a goroutine waits for a processor
 
 	sync    journal.Sync
@@ -39,12 +39,20 @@ type mix struct {
 	maxLease time.Duration // of the cluster: sessions' leases, and the time limits of most holds here
 	giveUp   time.Duration // a shared setting
 
-	think  int64  // mean pause of a client between two wishes
+	think  int64   // mean pause of a client between two wishes
+	names  int     // of locks that are fought for
+	keep   int64   // the most that a lock is kept
+	brief  float64 // chance of a lock to be given back at once
+	silent float64 // chance of a holder to ask nothing meanwhile
+	tools  int     // the most that a session client has at a time
+	force  float64 // chance of a wish to end somebody else's hold to be carried out
+
 	bursts bool   // faults come within milliseconds of a change of views
+	theme  string // of the faults; "": none
 	faults []kind // that may happen
 }
 
-func drawMix(r *rand.Rand) mix {
+func drawMix(r *rand.Rand, theme string) mix {
 	m := mix{
 		nodes: 3 + r.IntN(3), clients: 3 + r.IntN(4), buckets: 4, shards: 1 + r.IntN(2), acks: [...]string{"first", "first", "majority", "all"}[r.IntN(4)],
 		time: (15 + r.Int64N(30)) * second, pause: (100 + r.Int64N(1500)) * ms, delay: 2 * ms,
@@ -88,6 +96,10 @@ func drawMix(r *rand.Rand) mix {
 		m.newer = r.Float64() * 0.01
 	}
 	m.think = (5 << r.IntN(7)) * ms
+	m.names, m.keep, m.silent, m.tools, m.force = len(lockNames), 3*second, 0.25, 1, 0.33
+	if some() {
+		m.crowd(r)
+	}
 	m.bursts = r.IntN(2) == 0
 	m.maxLease = time.Duration(2+r.IntN(3)) * time.Second
 	if some() { // long ones, so that who believed before a recovery may still believe after it
@@ -97,38 +109,8 @@ func drawMix(r *rand.Rand) mix {
 	if r.IntN(8) == 0 {
 		m.damage = r.Float64() * 0.002
 	}
-	m.drawFaults(r)
+	m.drawFaults(r, theme)
 	return m
-}
-
-// themes are mixes of few faults that are dangerous together. What goes with each is drawn as always.
-var themes = [][]string{
-	{"in-sync set gone at once", "process killed", "journal lost", "burst of requests", "client stands still"},
-	{"in-sync set gone at once", "machine crashed", "bit flipped in a journal", "network in two halves"},
-	{"machine stands still", "leader isolated", "primary killed", "goroutine stalled", "leadership transferred"},
-	{"buckets doubled", "process killed", "machine crashed", "journal lost", "node leaves and comes back"},
-	{"one-way cut", "machine hears and is not heard", "link loses the chain's messages", "link loses Raft's messages", "all buckets moved by hand"},
-	{"disk copied", "old disk", "old journal", "process killed", "rolling restart"},
-	{"node added", "node removed", "node replaced", "disk lost", "voters changed", "copies changed"},
-	{"disk full", "fsync failed", "machine crashed", "process killed at its next write", "all machines crashed"},
-}
-
-// drawFaults draws the kinds of fault: each by itself, or sometimes a theme.
-func (m *mix) drawFaults(r *rand.Rand) {
-	var theme []string
-	if r.IntN(4) == 0 {
-		theme = themes[r.IntN(len(themes))]
-		m.loss, m.late, m.jitter = 0, 0, 0
-	}
-	for _, k := range allKinds() {
-		drawn := r.IntN(4) == 0
-		if theme != nil {
-			drawn = slices.Contains(theme, k.name)
-		}
-		if drawn {
-			m.faults = append(m.faults, k)
-		}
-	}
 }
 
 // rate of a clock. The promise is that rates differ by less than 1/7, so none is further than 1/14 from the true one, about.
@@ -136,6 +118,8 @@ func (m *mix) rate(r *rand.Rand) float64 {
 	switch {
 	case m.wild:
 		return 0.6 + r.Float64()*0.9
+	case m.edge:
+		return [...]float64{0.935, 1.065}[r.IntN(2)]
 	case m.skewed:
 		return 1 + (r.Float64()-0.5)*0.13
 	}

@@ -14,12 +14,13 @@ type link struct {
 
 // impairment is what is wrong with a link. It counts as a fault once it has had an effect.
 type impairment struct {
-	kind  string
-	what  string  // of which messages; "" of all
-	loss  float64 // chance of one to be lost
-	delay int64   // the most that one takes longer
-	until int64
-	hit   bool
+	kind   string
+	what   string  // of which messages; "" of all
+	loss   float64 // chance of one to be lost
+	delay  int64   // the most that one takes longer
+	steady int64   // and what each takes longer
+	until  int64
+	hit    bool
 }
 
 func (i *impairment) strikes(w *world) {
@@ -90,9 +91,9 @@ func (l *link) weakness(w *world, what string) (late int64, passes bool) {
 			i.strikes(w)
 			return 0, false
 		}
-		if i.delay > 0 {
+		if i.delay > 0 || i.steady > 0 {
 			i.strikes(w)
-			late += w.between(0, i.delay)
+			late += i.steady + w.between(0, i.delay)
 		}
 	}
 	return late, true

@@ -13,6 +13,7 @@ type Recipe struct {
 	Nodes   int           // 0: as drawn
 	Clients int           // 0: as drawn
 	Time    time.Duration // of trouble; 0: as drawn
+	Theme   string        // of the faults; "": as drawn
 }
 
 func (r *Recipe) without(kind string) bool { return slices.Contains(r.Without, kind) }

@@ -109,8 +109,8 @@ func (m mix) String() string {
 	for i, k := range m.faults {
 		names[i] = k.name
 	}
-	return fmt.Sprintf("%d nodes, %d clients every %s, %d shards, acks %s, %s of trouble every %s, bursts %t, wild %t skewed %t jitter %s loss %.3f twice %.3f late %.3f delay %s reorder %t replies %.2f repeats %.2f flip %.3f frames %.3f newer %.3f damage %.4f; %s",
-		m.nodes, m.clients, span(m.think), m.shards, m.acks, span(m.time), span(m.pause), m.bursts, m.wild, m.skewed, span(m.jitter), m.loss, m.twice, m.late, span(m.delay),
+	return fmt.Sprintf("theme %q, %d locks, %d nodes, %d clients every %s, %d shards, acks %s, %s of trouble every %s, bursts %t, wild %t skewed %t jitter %s loss %.3f twice %.3f late %.3f delay %s reorder %t replies %.2f repeats %.2f flip %.3f frames %.3f newer %.3f damage %.4f; %s",
+		m.theme, m.names, m.nodes, m.clients, span(m.think), m.shards, m.acks, span(m.time), span(m.pause), m.bursts, m.wild, m.skewed, span(m.jitter), m.loss, m.twice, m.late, span(m.delay),
 		m.reorder, m.replies, m.repeats, m.flip, m.frames, m.newer, m.damage, strings.Join(names, ", "))
 }
 

@@ -45,6 +45,9 @@ func (r Recipe) Command() string {
 	if r.Time > 0 {
 		fmt.Fprintf(&b, " -trouble=%v", r.Time)
 	}
+	if r.Theme != "" {
+		fmt.Fprintf(&b, " -theme=%q", r.Theme)
+	}
 	return b.String()
 }
 

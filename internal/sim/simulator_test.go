@@ -39,9 +39,9 @@ func TestKindsHaveNames(t *testing.T) {
 		known[k.name] = true
 	}
 	for _, theme := range themes {
-		for _, name := range theme {
+		for _, name := range theme.kinds {
 			if !known[name] {
-				t.Errorf("a theme has %q, which is no kind of fault", name)
+				t.Errorf("theme %q has %q, which is no kind of fault", theme.name, name)
 			}
 		}
 	}

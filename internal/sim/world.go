@@ -62,7 +62,7 @@ func newWorld(recipe Recipe) *world {
 		inboxes: map[address]receiver{},
 	}
 	w.stats.Faults, w.stats.Ops = map[string]int{}, map[string]int{}
-	w.mix = drawMix(w.rnd)
+	w.mix = drawMix(w.rnd, recipe.Theme)
 	recipe.restrict(&w.mix)
 	w.check = newChecker(w)
 	for i := range w.mix.nodes {

@@ -29,6 +29,7 @@ func run(out io.Writer, args []string) error {
 	flags.Uint64Var(&s.start, "start", 1, "the first seed")
 	flags.IntVar(&s.jobs, "jobs", 2, "seeds at a time")
 	flags.DurationVar(&s.most, "most", 30*time.Minute, "the longest search for one")
+	flags.StringVar(&s.theme, "theme", "", "the faults of all seeds; empty: as each draws")
 	page := flags.String("page", "", "file whose table gets what was found; what was not run stays; empty: none")
 	if err := flags.Parse(args); err != nil {
 		return err

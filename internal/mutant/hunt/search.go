@@ -17,6 +17,7 @@ type search struct {
 	start uint64
 	jobs  int
 	most  time.Duration
+	theme string
 }
 
 // finding is what became of one.
@@ -62,7 +63,7 @@ func (s *search) find(m mutant.Mutant) *finding {
 		if at < 0 {
 			break
 		}
-		if sound := runSeed(s.start + uint64(at)); sound.kind == nothing {
+		if sound := s.runSeed(s.start + uint64(at)); sound.kind == nothing {
 			break
 		}
 		results[at] = seedResult{done: true, time: results[at].time}
@@ -92,7 +93,7 @@ func (s *search) runAll(results []seedResult, began time.Time) {
 			if over || time.Since(began) > s.most {
 				return
 			}
-			r := runSeed(s.start + uint64(at))
+			r := s.runSeed(s.start + uint64(at))
 			mu.Lock()
 			results[at] = r
 			if r.kind == promise {
@@ -135,7 +136,7 @@ func (f *finding) sum(s *search, results []seedResult) {
 }
 
 // runSeed runs one seed. A panic is a result too.
-func runSeed(seed uint64) (r seedResult) {
+func (s *search) runSeed(seed uint64) (r seedResult) {
 	r.done = true
 	defer func() {
 		if p := recover(); p != nil {
@@ -143,7 +144,7 @@ func runSeed(seed uint64) (r seedResult) {
 			r.checker, r.kind = judge(r.text)
 		}
 	}()
-	res := sim.Run(seed, 0)
+	res := sim.Recipe{Seed: seed, Theme: s.theme}.Run(0)
 	r.time = res.Stats.Time
 	if len(res.Wrong) > 0 {
 		r.text = strings.TrimSpace(res.Wrong[0])

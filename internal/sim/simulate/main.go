@@ -24,6 +24,7 @@ var (
 	skip    = flag.String("skip", "", "with -seed: faults to leave out, by index, separated by commas")
 	nodes   = flag.Int("nodes", 0, "with -seed: at most so many nodes")
 	clients = flag.Int("clients", 0, "with -seed: at most so many clients of each sort")
+	theme   = flag.String("theme", "", "with -seed: the faults of this theme (theme.go), whatever the seed draws")
 	trouble = flag.Duration("trouble", 0, "with -seed: trouble for so long")
 
 	start  = flag.Uint64("start", 0, "first seed of a campaign; 0: one that no run has had")
@@ -60,7 +61,7 @@ func run() error {
 
 // replay runs one recipe.
 func replay() error {
-	r := sim.Recipe{Seed: *seed, Nodes: *nodes, Clients: *clients, Time: *trouble}
+	r := sim.Recipe{Seed: *seed, Nodes: *nodes, Clients: *clients, Time: *trouble, Theme: *theme}
 	if *without != "" {
 		r.Without = strings.Split(*without, ",")
 	}
