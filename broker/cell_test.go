@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/opencluster/oclocks/broker/parking"
 	"github.com/opencluster/oclocks/bucket"
 	"github.com/opencluster/oclocks/bucket/chain"
 	"github.com/opencluster/oclocks/bucket/replicated"
@@ -13,7 +14,7 @@ import (
 )
 
 // scene is a shard with one bucket, of which this node has the copy that follows the primary's. The primary, node 2, is gone.
-func scene(t *testing.T) (*shard, *cell, *zone) {
+func scene(t testing.TB) (*shard, *cell, *zone) {
 	d := &Daemon{shards: make([]*shard, 1), log: slog.New(slog.DiscardHandler)}
 	d.metrics = newMetrics(d)
 	s := newShard(d, 0)
@@ -46,13 +47,13 @@ func sceneZone(s *shard, name string) *zone {
 // ask brings a request of a zone to the bucket.
 func ask(s *shard, c *cell, z *zone, size int) *task {
 	request := newTask(taskOne, z)
-	request.req, request.hops, request.size = subjects.Request{Op: subjects.OpQuery, Name: "n"}, 1, size
+	request.req, request.trip.Hops, request.size = subjects.Request{Op: subjects.OpQuery, Name: "n"}, 1, size
 	s.request(request, s.touch(c))
 	return request
 }
 
 // succeed makes this node the bucket's primary, without a lease.
-func succeed(t *testing.T, c *cell) {
+func succeed(t testing.TB, c *cell) {
 	c.Chain().Seal(1)
 	if err := c.Chain().Install(chain.View{Epoch: 2, Chain: []chain.Member{c.Chain().Self()}, InSync: 1}); err != nil {
 		t.Fatal(err)
@@ -69,21 +70,21 @@ func TestParkedRequestsDoNotSpin(t *testing.T) {
 		c.Round(s.now, &s.out)
 		return c.due(s.now.Boot)
 	}
-	if due := turn(); len(c.parked) != 1 || due != s.now.Boot+int64(parkTime) {
-		t.Fatalf("%d requests stand here, to be touched in %d ns", len(c.parked), due-s.now.Boot)
+	if due := turn(); c.parked.Len() != 1 || due != s.now.Boot+int64(parking.Time) {
+		t.Fatalf("%d requests stand here, to be touched in %d ns", c.parked.Len(), due-s.now.Boot)
 	}
 	for range 2 { // whoever is gone cannot be asked, its successor can
 		c.touched = false
 		s.touch(c)
 		turn()
-		if len(c.parked) != 1 {
+		if c.parked.Len() != 1 {
 			t.Fatal("the request is not there any more")
 		}
 	}
 	succeed(t, c) // and nobody asks a copy that must not answer
 	turn()
-	if due := turn(); len(c.parked) != 1 || due <= s.now.Boot { // it is the successor and must not act yet
-		t.Fatalf("%d requests stand here, to be touched in %d ns", len(c.parked), due-s.now.Boot)
+	if due := turn(); c.parked.Len() != 1 || due <= s.now.Boot { // it is the successor and must not act yet
+		t.Fatalf("%d requests stand here, to be touched in %d ns", c.parked.Len(), due-s.now.Boot)
 	}
 	c.Chain().Grant(chain.Lease{Until: 1e12})
 	turn() // it becomes the primary
@@ -91,8 +92,8 @@ func TestParkedRequestsDoNotSpin(t *testing.T) {
 	for _, again := range s.queue.take(nil, 2) {
 		s.request(again, c)
 	}
-	if len(c.parked) != 0 || len(s.finished) != 1 || !c.Table().Primary() || len(s.parked) != 0 {
-		t.Fatalf("%d requests stand here, %d are through, primary: %v", len(c.parked), len(s.finished), c.Table().Primary())
+	if c.parked.Len() != 0 || len(s.finished) != 1 || !c.Table().Primary() {
+		t.Fatalf("%d requests stand here, %d are through, primary: %v", c.parked.Len(), len(s.finished), c.Table().Primary())
 	}
 }
 
@@ -102,13 +103,13 @@ func TestParkingIsFairBetweenZones(t *testing.T) {
 	s, c, flood := scene(t)
 	calm, heavy := sceneZone(s, "calm"), sceneZone(s, "heavy")
 	var first, second *task
-	for range parkMost {
+	for range parking.DefaultLimits.Requests {
 		ask(s, c, flood, 0)
 	}
 	second = ask(s, c, calm, 0)
-	first = ask(s, c, heavy, parkMostBytes)
-	if len(s.finished) != 0 || len(c.parked) != parkMost+2 {
-		t.Fatalf("%d requests were refused below the limit, %d stand here", len(s.finished), len(c.parked))
+	first = ask(s, c, heavy, parking.DefaultLimits.Bytes)
+	if len(s.finished) != 0 || c.parked.Len() != parking.DefaultLimits.Requests+2 {
+		t.Fatalf("%d requests were refused below the limit, %d stand here", len(s.finished), c.parked.Len())
 	}
 	for _, z := range []*zone{flood, heavy} {
 		if one := ask(s, c, z, 1); len(s.finished) != 1 || s.finished[0] != one {
@@ -123,8 +124,8 @@ func TestParkingIsFairBetweenZones(t *testing.T) {
 		c.Round(s.now, &s.out)
 	}
 	batch := s.queue.take(nil, 3)
-	if len(c.parked) != 0 || len(s.parked) != 0 || !slices.Contains(batch, first) || !slices.Contains(batch, second) {
-		t.Errorf("two requests wait behind %d of another zone", parkMost)
+	if c.parked.Len() != 0 || !slices.Contains(batch, first) || !slices.Contains(batch, second) {
+		t.Errorf("two requests wait behind %d of another zone", parking.DefaultLimits.Requests)
 	}
 }
 
@@ -133,22 +134,19 @@ func TestParkedRequestsEnd(t *testing.T) {
 	s, c, z := scene(t)
 	gone := sceneZone(s, "gone")
 	early := ask(s, c, z, 5)
-	s.now.Boot += int64(parkTime) / 2
+	s.now.Boot += int64(parking.Time) / 2
 	late := ask(s, c, z, 7)
-	s.now.Boot += int64(parkTime) / 2
+	s.now.Boot += int64(parking.Time) / 2
 	s.unpark(c)
-	if len(s.finished) != 1 || s.finished[0] != early || len(c.parked) != 1 || c.until != late.parkedUntil {
-		t.Fatalf("%d are through, %d stand here until %d", len(s.finished), len(c.parked), c.until)
-	}
-	if load := s.parked[z]; load != (parkedLoad{1, 7}) {
-		t.Errorf("the zone has %+v", load)
+	if len(s.finished) != 1 || s.finished[0] != early || c.parked.Len() != 1 || c.parked.Next(s.now.Boot, c.Turned()) != s.now.Boot+int64(parking.Time)/2 {
+		t.Fatalf("%d are through, %d stand here", len(s.finished), c.parked.Len())
 	}
 	of := ask(s, c, gone, 0)
 	s.queue.drop(gone)
 	s.d.peers.set(2, false) // its primary is back
 	s.unpark(c)
-	if len(s.finished) != 2 || s.finished[1] != of || len(s.parked) != 0 || s.queue.lanes[gone] != nil {
-		t.Errorf("%d are through, the zones have %v", len(s.finished), s.parked)
+	if len(s.finished) != 2 || s.finished[1] != of || s.queue.lanes[gone] != nil {
+		t.Errorf("%d are through", len(s.finished))
 	}
 	if batch := s.queue.take(nil, 2); len(batch) != 1 || batch[0] != late {
 		t.Errorf("%d requests were given back", len(batch))
@@ -156,7 +154,7 @@ func TestParkedRequestsEnd(t *testing.T) {
 	s.d.peers.set(2, true)
 	ask(s, c, z, 0)
 	s.dismiss(c)
-	if ask(s, c, z, 0); len(c.parked) != 0 || len(s.parked) != 0 || len(s.finished) != 4 {
-		t.Errorf("%d requests stand where the node stops", len(c.parked))
+	if ask(s, c, z, 0); c.parked.Len() != 0 || len(s.finished) != 4 {
+		t.Errorf("%d requests stand where the node stops", c.parked.Len())
 	}
 }

@@ -16,7 +16,7 @@
 // Nothing that a bucket says leaves the daemon before phase 2 is through. When the journal fails, nothing leaves at all
 // and the daemon stops: what it could not write it may not promise. An effect whose change the secondaries have to confirm
 // comes out of the round in which they have (package bucket/replicated). A request for a bucket that nobody can answer for,
-// because its primary is being replaced, stands at it for a while (park.go).
+// because its primary is being replaced, stands at it for a while (package parking).
 //
 // What the copies have for another node goes out at the end of a batch, many messages in one frame; what comes from other
 // nodes is taken by the connection's reader and queued for the shards (links.go). The control plane (package control) runs on

@@ -5,11 +5,9 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/opencluster/oclocks/broker/parking"
 	"github.com/opencluster/oclocks/subjects"
 )
-
-// maxHops is how often a request is passed on, while its bucket changes hands.
-const maxHops = 3
 
 // The headers of a request that one node passes on to another.
 const (
@@ -39,7 +37,7 @@ func (t *task) pass(node uint64, subject string) {
 	msg := &nats.Msg{Subject: forwardSubject(node), Data: t.req.AppendJSON(nil), Header: nats.Header{
 		headerSubject: {subject},
 		headerReply:   {t.in.Reply},
-		headerHops:    {strconv.Itoa(t.hops)},
+		headerHops:    {strconv.Itoa(t.trip.Hops)},
 	}}
 	if err := t.zone.conn.PublishMsg(msg); err != nil {
 		t.zone.unsent(err)
@@ -49,7 +47,7 @@ func (t *task) pass(node uint64, subject string) {
 // forwarded unwraps a request from another node; nil if it is none.
 func (z *zone) forwarded(msg *nats.Msg) *nats.Msg {
 	hops, err := strconv.Atoi(msg.Header.Get(headerHops))
-	if err != nil || hops < 1 || hops > maxHops {
+	if err != nil || hops < 1 || hops > parking.MaxHops {
 		z.d.metrics.misdirected.Inc()
 		return nil
 	}
@@ -64,7 +62,7 @@ func hops(addr subjects.Address, msg *nats.Msg) int {
 	if msg.Sub == passedOn {
 		n, err := strconv.Atoi(msg.Header.Get(headerHops))
 		if err != nil {
-			return maxHops
+			return parking.MaxHops
 		}
 		return n
 	}

@@ -62,7 +62,7 @@ func (z *zone) receive(msg *nats.Msg, scratch []byte) []byte {
 		z.stats.requested(addr.Op)
 	}
 	t := newTask(taskOne, z)
-	t.size, t.hops = len(msg.Data), hops(addr, msg)
+	t.size, t.trip.Hops = len(msg.Data), hops(addr, msg)
 	if refusal := z.prepare(t, addr, msg); refusal != nil {
 		t.free()
 		if everybody && !group && !z.d.alone() {
@@ -123,7 +123,7 @@ func (z *zone) dispatch(t *task, addr subjects.Address, group bool) *subjects.Re
 	switch {
 	case op.OnName():
 		t.bucket = subjects.BucketOf(t.req.Name, buckets)
-		if addr.Path == subjects.Hot && addr.Bucket != t.bucket && t.hops == 0 { // another node may count fewer buckets
+		if addr.Path == subjects.Hot && addr.Bucket != t.bucket && t.trip.Hops == 0 { // another node may count fewer buckets
 			return z.misplaced(t.bucket, addr.Bucket)
 		}
 	case addr.Path == subjects.Hot && op == subjects.OpSessionClose && addr.Bucket < buckets:

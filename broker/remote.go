@@ -162,7 +162,7 @@ func (l *links) respond(reply string, p *edge.Part) {
 func (z *zone) pingAt(t *task) *subjects.Refusal {
 	node := z.d.state.Load().NodeByID(t.req.Node)
 	switch {
-	case node == nil || node.Arbiter || t.hops > 1:
+	case node == nil || node.Arbiter || t.trip.Hops > 1:
 		return &subjects.Refusal{Code: 400, Reason: subjects.ReasonBadRequest, Field: "node",
 			Message: "node: there is no node " + t.req.Node + "; `servers` lists them"}
 	case z.d.peers.gone(node.Number):

@@ -7,6 +7,7 @@ import (
 	"runtime"
 
 	"github.com/opencluster/oclocks/broker/edge"
+	"github.com/opencluster/oclocks/broker/parking"
 	"github.com/opencluster/oclocks/bucket"
 	"github.com/opencluster/oclocks/bucket/chain"
 	"github.com/opencluster/oclocks/bucket/replicated"
@@ -32,9 +33,7 @@ type shard struct {
 	sealer *edge.Receipts
 	closed edge.ClosedConns
 	done   chan struct{}
-
-	parked    map[*zone]parkedLoad // at all cells
-	dismissed bool                 // nothing is parked any more: the node stops
+	lot    *parking.Lot[*zone, *task] // requests that stand at the cells
 
 	zones  map[string]bucket.ZoneSettings // of all cells' tables
 	absent map[uint32]chain.View          // views of buckets that have not begun here
@@ -53,7 +52,7 @@ type shard struct {
 
 func newShard(d *Daemon, index int) *shard {
 	return &shard{
-		d: d, index: index, queue: newQueue(), timer: boottime.NewTimer(), sealer: edge.NewReceipts(d.secret), parked: make(map[*zone]parkedLoad),
+		d: d, index: index, queue: newQueue(), timer: boottime.NewTimer(), sealer: edge.NewReceipts(d.secret), lot: parking.NewLot[*zone, *task](parking.DefaultLimits),
 		zones: make(map[string]bucket.ZoneSettings), absent: make(map[uint32]chain.View), done: make(chan struct{}),
 	}
 }

@@ -3,6 +3,7 @@ package broker
 import (
 	"sync"
 
+	"github.com/opencluster/oclocks/broker/parking"
 	"github.com/opencluster/oclocks/bucket"
 	"github.com/opencluster/oclocks/bucket/chain"
 	"github.com/opencluster/oclocks/subjects"
@@ -27,11 +28,7 @@ type task struct {
 	req    subjects.Request
 	gather *gather
 	call   func(s *shard)
-
-	hops        int   // how often the request is passed on with the next time; 0: its caller chose the bucket's subject
-	parkedUntil int64 // when it is given up; 0: it has not waited for a primary
-
-	lingers int64 // until when it is put off before it is passed on again; 0: it was not
+	trip   parking.Trip // of the request
 
 	from     uint64 // node that sent the messages
 	messages []chain.Message
@@ -47,6 +44,12 @@ func newTask(kind taskKind, z *zone) *task {
 	t.kind, t.zone = kind, z
 	return t
 }
+
+// Trip is what the request has been through.
+func (t *task) Trip() *parking.Trip { return &t.trip }
+
+// Load is whose request it is, and its size in bytes.
+func (t *task) Load() (*zone, int) { return t.zone, t.size }
 
 func (t *task) free() {
 	if t.kind == taskCall {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/opencluster/oclocks/broker/parking"
 	"github.com/opencluster/oclocks/bucket"
 	"github.com/opencluster/oclocks/internal/check"
 	"github.com/opencluster/oclocks/subjects"
@@ -296,7 +297,7 @@ func (c *client) send(a *ask) {
 			return
 		}
 		m.p.whenAwake(func() {
-			m.p.receive(&task{bucket: number, hops: hops, req: req, in: bucket.Input{Zone: c.zone, User: c.name, Reply: a.reply}})
+			m.p.receive(&task{bucket: number, trip: parking.Trip{Hops: hops}, req: req, in: bucket.Input{Zone: c.zone, User: c.name, Reply: a.reply}})
 		})
 	})
 }

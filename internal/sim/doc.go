@@ -14,7 +14,7 @@
 //
 // bucket, bucket/chain and bucket/replicated; internal/journal on files in memory (files.go), down to the byte; arbiter/core; conf/shared; arbiter/plan while a
 // node leads; broker/control/flow, enrol (how a process becomes its node), desk (what the copies are told) and reign (what a
-// leader does). Messages of the chain and frames of Raft are bytes on their way.
+// leader does); broker/parking (what becomes of a request that its bucket does not take). Messages of the chain and frames of Raft are bytes on their way.
 //
 // desk.go, reign.go and enrol.go are the simulator's copies of broker/control/teller.go, leading.go, starts.go and register.go: they
 // put into an inbox, step, and carry out effects, and decide nothing.
@@ -34,7 +34,7 @@
 //	shard.go    broker/shard.go, perform.go, tables.go, fork.go (batch, commit, openBuckets, fork)
 //	tell.go     broker/copies.go, adopt.go
 //	links.go    broker/links.go (send, flush, receive)
-//	request.go  broker/cell.go, pump.go, forward.go (request, elsewhere, park, unpark, due)
+//	request.go  broker/cell.go, park.go, pump.go, forward.go, queue.go (request, turn, unpark: who carries out what broker/parking decides)
 //	edge.go     broker/pump.go (receive, prepare, dispatch), local.go, gather.go, collect.go (the rounds), system.go, perform.go (publish)
 //	client_session.go  client/client.go (perform, receive), goroutines.go
 //	client_nats.go     nats.go and the NATS server between clients and nodes: subjects and queue groups, who sees whom, pings, client/island.go's

@@ -34,7 +34,7 @@ func (p *process) pump(l *letter) {
 	}
 	t := &task{}
 	if l.addr.Path != subjects.Hot {
-		t.hops = 1
+		t.trip.Hops = 1
 	}
 	everybody := l.addr.Op == subjects.OpKeep && l.addr.Path == subjects.Simple
 	t.in = bucket.Input{Kind: bucket.Request, Zone: l.zone, User: l.addr.User, Reply: l.reply}

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"github.com/opencluster/oclocks/broker/parking"
 	"github.com/opencluster/oclocks/bucket"
 	"github.com/opencluster/oclocks/bucket/replicated"
 	"github.com/opencluster/oclocks/subjects"
@@ -12,20 +13,27 @@ func (p *process) receive(t *task) {
 		return
 	}
 	right := subjects.BucketOf(t.req.Name, p.count)
-	if t.hops == 0 && t.bucket != right {
+	if t.trip.Hops == 0 && t.bucket != right {
 		p.answer(t, p.moved())
 		return
 	}
 	t.bucket = right
-	s := p.shardOf(right)
-	s.put(func() {
+	p.shardOf(right).queue(t)
+}
+
+// queue puts a request into the shard's queue, which has no bounds here and no turns of zones.
+func (s *shard) queue(t *task) { s.put(s.due(t)) }
+
+// due is a request's turn.
+func (s *shard) due(t *task) func() {
+	return func() {
 		c := s.cell(t.bucket)
 		if c == nil {
-			p.answer(t, noPrimary())
+			s.p.answer(t, noPrimary())
 			return
 		}
 		s.request(t, s.touch(c))
-	})
+	}
 }
 
 // request is shard.request of broker/cell.go.
@@ -38,90 +46,79 @@ func (s *shard) request(t *task, c *cell) {
 			return
 		}
 	}
-	switch c.Request(s.now, &t.in, nil) {
-	case replicated.Taken:
-		s.p.w.stats.Requests++
-		if s.closed.Has(t.in.Zone, t.in.Session.Conn) {
-			c.Tell(s.now, &bucket.Input{Kind: bucket.Disconnect, Zone: t.in.Zone, Conn: t.in.Session.Conn})
-		}
-	case replicated.Elsewhere:
-		s.elsewhere(t, c)
-	case replicated.Misplaced:
-		right := subjects.BucketOf(t.req.Name, c.Table().Buckets())
-		if t.hops == 0 {
-			s.p.answer(t, s.p.moved())
-			return
-		}
-		t.bucket = right
-		s.p.receive(t)
-	case replicated.Full:
-		s.p.answer(t, noPrimary())
-	case replicated.Later:
-		s.park(t, c)
-	}
-}
-
-func (s *shard) elsewhere(t *task, c *cell) {
-	view := c.Chain().View()
-	node := view.Primary().Node
-	switch {
-	case s.p.gone[node]:
-		s.park(t, c)
-	case t.hops == 0:
-		s.p.answer(t, s.p.moved())
-	case t.hops > maxHops:
-		s.p.answer(t, noPrimary())
-	default:
-		next := *t
-		next.hops, next.parked = t.hops+1, 0
-		s.p.m.others(func(o *machine) {
-			if o.p.number == node {
-				s.p.w.send(s.p.m, o, "forward", func(q *process) {
-					t := next
-					q.receive(&t)
-				})
-			}
-		})
-	}
-}
-
-func (s *shard) park(t *task, c *cell) {
-	now := s.now.Boot
-	if t.parked == 0 {
-		t.parked = now + parkTime
-	}
-	if t.parked <= now {
-		s.p.answer(t, noPrimary())
+	turned := c.Request(s.now, &t.in, nil)
+	if turned != replicated.Taken {
+		s.turn(t, c, turned)
 		return
 	}
-	c.parked = append(c.parked, t)
-	c.until, c.why = c.parked[0].parked, c.Turned()
-}
-
-func (s *shard) unpark(c *cell) {
-	if len(c.parked) == 0 {
-		return
-	}
-	if s.now.Boot < c.until && s.orphaned(c) {
-		c.why = c.Turned()
-		return
-	}
-	again := c.parked
-	c.parked, c.until = nil, 0
-	for _, t := range again {
-		s.request(t, c)
+	s.p.w.stats.Requests++
+	if s.closed.Has(t.in.Zone, t.in.Session.Conn) {
+		c.Tell(s.now, &bucket.Input{Kind: bucket.Disconnect, Zone: t.in.Zone, Conn: t.in.Session.Conn})
 	}
 }
 
-func (s *shard) orphaned(c *cell) bool {
-	switch c.Turned() {
-	case replicated.Later:
-		return true
-	case replicated.Elsewhere:
+// turn is shard.turn of broker/park.go.
+func (s *shard) turn(t *task, c *cell, turned replicated.Turned) {
+	p := s.p
+	switch s.lot.Turn(s.now.Boot, &c.parked, t, s.standing(c, turned)) {
+	case parking.Parked:
+	case parking.Forward:
 		view := c.Chain().View()
-		return s.p.gone[view.Primary().Node]
+		p.forward(t, view.Primary().Node)
+	case parking.Linger:
+		p.timer(int64(parking.LingerStep), func() { s.queue(t) })
+	case parking.Again:
+		t.bucket = subjects.BucketOf(t.req.Name, c.Table().Buckets())
+		p.shardOf(t.bucket).queue(t)
+	case parking.Moved, parking.Misplaced:
+		p.answer(t, p.moved())
+	case parking.NoPrimary, parking.Overloaded:
+		p.answer(t, noPrimary())
 	}
-	return false
+}
+
+// standing is shard.standing.
+func (s *shard) standing(c *cell, turned replicated.Turned) parking.Bucket {
+	b := parking.Bucket{Turned: turned}
+	if turned == replicated.Elsewhere {
+		view := c.Chain().View()
+		b.Gone = s.p.gone[view.Primary().Node]
+	}
+	return b
+}
+
+// forward passes a request on as a message, of which the network may make two.
+func (p *process) forward(t *task, node uint64) {
+	next := *t
+	next.trip = parking.Trip{Hops: t.trip.Hops + 1}
+	p.m.others(func(o *machine) {
+		if o.p.number == node {
+			p.w.send(p.m, o, "forward", func(q *process) {
+				t := next
+				q.receive(&t)
+			})
+		}
+	})
+}
+
+// unpark is shard.unpark: what is given back comes first in the queue.
+func (s *shard) unpark(c *cell) {
+	if c.parked.Len() == 0 {
+		return
+	}
+	back, over := s.lot.Look(s.now.Boot, &c.parked, s.standing(c, c.Turned()))
+	if len(back) > 0 {
+		again := make([]func(), 0, len(back)+len(s.tasks))
+		for _, t := range back {
+			again = append(again, s.due(t))
+		}
+		s.tasks = append(again, s.tasks...)
+		s.ring()
+	}
+	for _, t := range over {
+		s.p.answer(t, noPrimary())
+	}
+	clear(over)
 }
 
 // answer is shard.refuse: what a node says without a bucket.

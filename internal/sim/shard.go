@@ -5,6 +5,7 @@ import (
 
 	"github.com/opencluster/oclocks/arbiter/plan"
 	"github.com/opencluster/oclocks/broker/edge"
+	"github.com/opencluster/oclocks/broker/parking"
 	"github.com/opencluster/oclocks/bucket"
 	"github.com/opencluster/oclocks/bucket/chain"
 	"github.com/opencluster/oclocks/bucket/replicated"
@@ -14,10 +15,8 @@ import (
 )
 
 const (
-	batchTasks = 256        // broker/shard.go
-	parkTime   = 3 * second // broker/cell.go
-	laterTime  = 2 * ms     // broker/links.go
-	maxHops    = 3
+	batchTasks = 256    // broker/shard.go
+	laterTime  = 2 * ms // broker/links.go
 )
 
 func (w *world) tableConfig(number, buckets uint32) bucket.Config {
@@ -28,7 +27,7 @@ func (w *world) tableConfig(number, buckets uint32) bucket.Config {
 func (p *process) openBuckets() error {
 	p.count = uint32(len(p.state.Views))
 	for range min(p.w.mix.shards, int(p.count)) {
-		s := &shard{p: p, absent: map[uint32]chain.View{}}
+		s := &shard{p: p, lot: parking.NewLot[string, *task](parking.DefaultLimits), absent: map[uint32]chain.View{}}
 		s.actor = p.actor("a shard", s.run, s.nextDue)
 		p.shards = append(p.shards, s)
 	}
@@ -63,12 +62,13 @@ func (p *process) bucketConfig(number uint32, self chain.Member) replicated.Conf
 
 func (p *process) shardOf(number uint32) *shard { return p.shards[int(number)%len(p.shards)] }
 
-// shard stands for broker/shard.go, perform.go, cell.go, fork.go, copies.go and links.go.
+// shard stands for broker/shard.go, perform.go, cell.go, park.go, fork.go, copies.go and links.go.
 type shard struct {
 	p *process
 	*actor
 	cells   []*cell
 	tasks   []func()
+	lot     *parking.Lot[string, *task]
 	absent  map[uint32]chain.View
 	coming  []shared.BucketView // installed with the state that is applied next
 	lease   chain.Lease
@@ -84,9 +84,7 @@ type cell struct {
 	*replicated.Bucket
 	touched bool
 	later   bool
-	parked  []*task
-	until   int64
-	why     replicated.Turned
+	parked  parking.Place[*task]
 	due     int64 // by the machine's clock
 }
 
@@ -95,9 +93,12 @@ type task struct {
 	in     bucket.Input
 	req    subjects.Request
 	bucket uint32
-	hops   int
-	parked int64
+	trip   parking.Trip
 }
+
+func (t *task) Trip() *parking.Trip { return &t.trip }
+
+func (t *task) Load() (string, int) { return t.in.Zone, len(t.req.Name) + len(t.req.Data) }
 
 func (s *shard) add(b *replicated.Bucket) *cell {
 	c := &cell{Bucket: b}
@@ -223,13 +224,10 @@ func (s *shard) dueOf(c *cell) int64 {
 	if c.later {
 		next = s.now.Boot
 	}
-	if len(c.parked) == 0 {
+	if c.parked.Len() == 0 {
 		return next
 	}
-	if c.Turned() != c.why {
-		return min(next, s.now.Boot)
-	}
-	return min(next, c.until)
+	return min(next, c.parked.Next(s.now.Boot, c.Turned()))
 }
 
 // fork begins a bucket that another one of this node was split into.
