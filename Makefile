@@ -90,7 +90,7 @@ jepsen: build ## Jepsen's lock test of etcd 3.4.3, with and without fencing, for
 
 # With MUTANTS the page is left alone unless PAGE says otherwise, so that a quick look changes nothing.
 mutants: ## have the simulator find each planted bug, and write docs/mutants.md (MUTANTS=name,... SEEDS=2000 JOBS=2)
-	$(GO) run -tags mutants ./internal/mutant/hunt -mutants='$(MUTANTS)' -seeds=$(SEEDS) -jobs=$(JOBS) -page='$(PAGE)'
+	$(GO) run -tags mutants ./internal/mutant/hunt -mutants='$(MUTANTS)' -seeds=$(SEEDS) -jobs=$(JOBS) -page='$(PAGE)' -commit=$$(git rev-parse --short HEAD)
 
 lint: $(GOLANGCI) ## run go vet and golangci-lint (builds the linter the first time, about 2 minutes)
 	$(GO) vet ./...

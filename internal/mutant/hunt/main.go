@@ -30,6 +30,7 @@ func run(out io.Writer, args []string) error {
 	flags.IntVar(&s.jobs, "jobs", 2, "seeds at a time")
 	flags.DurationVar(&s.most, "most", 30*time.Minute, "the longest search for one")
 	flags.StringVar(&s.theme, "theme", "", "the faults of all seeds; empty: as each draws")
+	commit := flags.String("commit", "", "what is run, for the page")
 	page := flags.String("page", "", "file whose table gets what was found; what was not run stays; empty: none")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -49,7 +50,7 @@ func run(out io.Writer, args []string) error {
 			missed = append(missed, m.String())
 		}
 		if *page != "" { // at once: a search may take hours
-			if err := update(*page, f); err != nil {
+			if err := update(*page, s.of(*commit), f); err != nil {
 				return err
 			}
 		}

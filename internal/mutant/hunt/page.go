@@ -21,7 +21,9 @@ mutated code, and only if the same seed says nothing without the mutant; *lesser
 weaker (the cluster did not come together again, a copy stopped itself, a part failed). *Found by* names the checker: one word is that
 promise of ` + "`internal/check`" + `, which knows only what clients saw; the others are what only the simulator sees. A seed means something else
 after each change of the code, so these numbers are of one moment. What is not found within the seeds that were run is told as such.
+`
 
+const columns = `
 | mutant | what is broken | the promise that it breaks | runs | simulated | lesser | found by | it said |
 |---|---|---|---|---|---|---|---|
 `
@@ -33,8 +35,8 @@ These were planted as well, and reached; no seed found them, because they do no 
 
 `
 
-// update writes the page, with one row anew. Rows of mutants that exist stay, those of others go.
-func update(path string, f *finding) error {
+// update writes the page, with one row anew; of says what was run. Rows of mutants that exist stay, those of others go.
+func update(path, of string, f *finding) error {
 	old, err := os.ReadFile(path)
 	if err != nil && !os.IsNotExist(err) {
 		return err
@@ -48,6 +50,8 @@ func update(path string, f *finding) error {
 	rows[f.mutant.String()] = f.row()
 	var text strings.Builder
 	text.WriteString(head)
+	text.WriteString(of)
+	text.WriteString(columns)
 	for _, m := range mutant.All() {
 		text.WriteString(rows[m.String()])
 	}

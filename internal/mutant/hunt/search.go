@@ -20,6 +20,15 @@ type search struct {
 	theme string
 }
 
+// of says what is run.
+func (s *search) of(commit string) string {
+	text := "\n"
+	if commit != "" {
+		text += "Commit " + commit + ". "
+	}
+	return text + fmt.Sprintf("At most %d seeds for each, and none begun after %v.\n", s.seeds, s.most)
+}
+
 // finding is what became of one.
 type finding struct {
 	mutant                mutant.Mutant
