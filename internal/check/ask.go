@@ -28,7 +28,7 @@ func (c *Checker) ask(cl *client, e *Event) {
 	}
 	a := &ask{
 		client: cl, id: e.Request, op: e.Op, at: c.now, session: e.Session, mode: e.Mode, kind: e.Hold, drain: e.Drain, take: max(1, e.Take),
-		slots: e.Slots, ttl: e.TTL, grace: e.Grace, wait: e.Wait, key: e.Key, token: e.Token, plain: e.Plain, broken: Never,
+		slots: e.Slots, ttl: e.TTL, grace: e.Grace, wait: e.Wait, key: e.Key, token: e.Token, plain: e.Plain,
 	}
 	if a.kind == subjects.KindDefault {
 		a.kind = subjects.Static

@@ -87,11 +87,6 @@ func (c *Checker) disconnected(cl *client) {
 			h.loosen(c.now)
 		}
 	}
-	for _, a := range cl.asks { // order: each by itself
-		if a.op == subjects.OpAcquire && !a.known() {
-			a.broken = min(a.broken, c.now)
-		}
-	}
 }
 
 // lax says whether the hold may be given to others when its connection breaks, before its client notices.

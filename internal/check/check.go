@@ -85,7 +85,6 @@ type ask struct {
 
 	floor  uint64 // the highest token of its lock that anybody had been told when it was asked
 	above  uint64 // and the highest ticket
-	broken int64  // acquire: the first end of a connection since it was asked, if it was granted by then; Never: none
 	trust  int64  // release, renew: until when the hold was believed in when it was asked for
 	first  bool   // release: nobody has asked for it before
 	since  int    // the lock's doubts at that time

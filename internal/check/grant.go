@@ -35,10 +35,6 @@ func (c *Checker) granted(a *ask, e *Event) {
 		h.doubt(c)
 		h.loosen(l.doubtAt)
 	}
-	if a.broken != Never && h.lax() { // it may have been granted before the connection broke
-		h.exempt = true
-		h.loosen(a.broken)
-	}
 	if a.cancelled != nil { // it was granted before the cancel came, which ends it
 		h.giveBack(c.now)
 		h.loosen(a.cancelled.at)
