@@ -157,11 +157,25 @@ func (c *Checker) forced(a *ask, e *Event, done bool) {
 	}
 }
 
-// closed takes the answer to a session-close.
+// closed takes the answer to a session-close. It ends what the client had heard of when it asked. An acquire that was under way then may
+// come after it, to a bucket that knows nothing of the session: it is granted there, and ends with its lease.
 func (c *Checker) closed(a *ask) {
 	for i := len(a.client.holds) - 1; i >= 0; i-- {
-		if h := a.client.holds[i]; a.closes(h) {
+		h := a.client.holds[i]
+		switch {
+		case !a.closes(h):
+		case h.heardOf() < a.at:
 			c.end(h, "its session is closed")
+		default:
+			h.orphan = true
 		}
 	}
+}
+
+// heardOf is when the client first heard that the broker has its request: with the ticket or with the grant.
+func (h *hold) heardOf() int64 {
+	if h.ask.ticket != 0 && h.ask.since == h.lock.doubts {
+		return min(h.at, h.ask.ticketAt)
+	}
+	return h.at
 }
