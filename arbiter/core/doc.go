@@ -81,6 +81,7 @@
 // proposer (the newest 1,024): the first one counts. So it takes effect at most once however often it is in the log. Proposals of
 // members that were removed, or of an earlier life than was seen, do not count. A proposal with a condition is handed to Raft
 // once, and its place in the log is watched: if something else is committed there, it is Refused. [TestRepeatedProposalCountsOnce]
+// A store that is a copy from before such a life can lead, and decide nothing; so it gives way to another voter. [TestALeaderWithAnOldStore]
 //
 // Raft takes proposals of others from the member itself only; a node passes nothing on for a third one.
 //

@@ -289,6 +289,35 @@ func TestTheLeaderHasComeApart(t *testing.T) {
 	checked(t, w)
 }
 
+// TestALeaderWithAnOldStore: its life is one from before those that the group has seen, so nothing that it proposes counts. It gives
+// way to somebody who can decide.
+func TestALeaderWithAnOldStore(t *testing.T) {
+	w, l, _, _ := trio(t)
+	w.crash(l)
+	w.start(l)
+	w.run(second)
+	if err := w.propose(l, "of its newest life", Condition{}); err != nil {
+		t.Fatal(err)
+	}
+	w.run(second)
+	w.crash(l)
+	w.must(t, "another leader", func() bool { n := w.leader(); return n != nil && n != l && n.node.Leading() })
+	l.life = 0
+	w.start(l)
+	w.run(second)
+	if err := w.leader().node.Transfer(l.id); err != nil {
+		t.Fatal(err)
+	}
+	w.must(t, "the old store to lead", func() bool { return w.leader() == l && l.node.Leading() })
+	w.must(t, "another leader", func() bool { n := w.leader(); return n != nil && n != l && n.node.Leading() })
+	if err := w.propose(w.leader(), "by the new one", Condition{Term: w.leader().node.Status().Term}); err != nil {
+		t.Fatal(err)
+	}
+	change := w.leader().node.Status().Change
+	w.must(t, "it to decide", func() bool { n := w.leader(); return n != nil && n.node.Status().Change > change })
+	checked(t, w)
+}
+
 func TestClip(t *testing.T) {
 	for _, text := range []string{"", "short", string(make([]byte, 2*MaxRefusal)), fmt.Sprintf("%0*d", MaxRefusal-1, 0) + "äöü"} {
 		if got := clip(text); got == "" || len(got) > MaxRefusal {

@@ -16,10 +16,12 @@ const (
 	handoverMaxPause = int64(time.Minute)
 )
 
-// prefer hands over if for a while now there has been a voter with a better priority that has everything committed.
+// prefer hands over if for a while now there has been a voter with a better priority that has everything committed; and at once if this
+// node can decide nothing: most are of another opinion, or its store is a copy from before a life that the group has seen, and whatever
+// it proposes comes to nothing.
 func (n *Node) prefer() {
 	h := &n.lead.hand
-	if n.outvoted() {
+	if n.outvoted() || n.seen.newerLife(n.cfg.ID, n.cfg.Life) {
 		if to := n.best(reluctantPriority + 1); to != 0 {
 			n.rn.TransferLeader(to) // again at each heartbeat, until it has come to something
 		}

@@ -52,6 +52,12 @@ func (s seen) applied(raft, life, id uint64) bool {
 	return p != nil && p.life == life && (id+window <= p.high || id <= p.high && p.has(id))
 }
 
+// newerLife says whether a later life of a member has proposed something: what an earlier one proposes counts no more.
+func (s seen) newerLife(raft, life uint64) bool {
+	p := s[raft]
+	return p != nil && p.life > life
+}
+
 // encode: a count, then for each by raft ID: ID, life, high, bits.
 func (s seen) encode(b []byte) []byte {
 	b = binary.AppendUvarint(b, uint64(len(s)))
