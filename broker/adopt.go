@@ -97,7 +97,11 @@ func (d *Daemon) applyZones(ctx context.Context, state *shared.State) error {
 	if d.journal != nil && state.Settings.Sync == conf.SyncAlways {
 		d.journal.SyncAlways() // until the next start, also if the cluster takes it back
 	}
+	if d.zonesAt != nil && state.Change < d.zonesAt.Change {
+		return nil // a newer one was taken over while this one waited for its turn
+	}
 	if d.zonesAt != nil && sameZones(d.zonesAt, state) {
+		d.zonesAt = state
 		return nil
 	}
 	if err := d.auth.Follow(state.Keys); err != nil {

@@ -96,6 +96,21 @@ func TestReloadZones(t *testing.T) {
 	ask(t, again, "locks.info."+againUser, "")
 }
 
+// Who brings a state of the configuration that is older than the one that was taken over meanwhile takes nothing back.
+func TestOlderZonesChangeNothing(t *testing.T) {
+	red, blue := conf.Zone{Name: "red"}, conf.Zone{Name: "blue"}
+	d := brokertest.Start(t, brokertest.WithZones(red))
+	before := d.Shared()
+	if err := d.Reload(t.Context(), brokertest.Settings(brokertest.WithZones(red, blue))); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.ApplyZones(t.Context(), before); err != nil {
+		t.Fatal(err)
+	}
+	nc, user := login(t, d, "blue", "bob", conf.RoleUser)
+	ask(t, nc, "locks.acquire."+user, "b").granted()
+}
+
 func TestRevokedUserIsSentAway(t *testing.T) {
 	d := brokertest.Start(t, brokertest.WithZones(conf.Zone{Name: "red"}))
 	nc, user := login(t, d, "red", "alice", conf.RoleUser)

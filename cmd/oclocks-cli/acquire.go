@@ -94,10 +94,10 @@ func renewCommand(app *cli.App) *cobra.Command {
 		Short: "Count the limit of a hold anew", GroupID: groupLocks,
 		Long: `Count the limit of a hold anew, by its key, and print the grant. --ttl and --data replace what there was.
 
-After a grant or a renewal you may trust the lock for 3/4 of the limit that it tells, counted from before the command. If you
-have counted that, and have trusted the lock without a break, say with --trusted for how long you still may: then the lock is
-renewed in a recovery of its bucket too, where others are refused until it is over. If no answer comes while you trust it, you do
-not any more (exit code 76): stop, and renew without --trusted, which begins anew when it is granted.`,
+After a grant or a renewal you may trust the lock for 3/4 of the limit that it tells, counted from before the command.
+If you have counted that, and have trusted the lock without a break, say with --trusted for how long you still may: then
+the lock is renewed in a recovery of its bucket too, where others are refused until it is over. If no answer comes while
+you trust it, you do not any more (exit code 76): stop, and renew without --trusted, which begins anew when it is granted.`,
 		Example: `  oclocks-cli renew orders/4711 --key 0f3c5a7e9b1d2468
   oclocks-cli renew orders/4711 --key 0f3c5a7e9b1d2468 --ttl 5m
   oclocks-cli renew orders/4711 --key 0f3c5a7e9b1d2468 --trusted 25s    # 20s after: acquire --ttl 60s orders/4711`,
