@@ -50,7 +50,10 @@ func (t *teller) turn() int64 {
 	copies := t.c.copies
 	t.c.mu.Unlock()
 	for _, e := range effects {
-		if !t.tell(copies, e) {
+		if install, ok := e.(desk.Install); ok {
+			t.c.overtaken(install.Views)
+		}
+		if !desk.Tell(copies, e) {
 			t.others(e)
 		}
 	}
@@ -58,30 +61,6 @@ func (t *teller) turn() int64 {
 		return facts.Now + holdLook
 	}
 	return next
-}
-
-// tell tells the copies, if that is what is to be done.
-func (t *teller) tell(copies Copies, e desk.Effect) bool {
-	switch e := e.(type) {
-	case desk.Away:
-		copies.Away(e.Node, e.Away)
-	case desk.Install:
-		t.c.overtaken(e.Views)
-		copies.Install(e.Views)
-	case desk.Applied:
-		copies.Applied(e.Change, e.State)
-	case desk.Grant:
-		copies.Grant(e.Lease.Lease, e.Live)
-	case desk.Refused:
-		copies.Refused(e.Bucket, e.View)
-	case desk.Seal:
-		copies.Seal(e.Orders)
-	case desk.HandOver:
-		copies.HandOver(e.Orders)
-	default:
-		return false
-	}
-	return true
 }
 
 // others does what does not concern the copies.

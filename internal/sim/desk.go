@@ -43,7 +43,7 @@ func (d *teller) turn() {
 	facts := desk.Facts{Identity: p.identity, State: p.shared(), Status: p.arb.node.Status(), Now: p.m.clock()}
 	effects, next := d.room.Turn(facts, batch)
 	for _, e := range effects {
-		if !d.tell(e) {
+		if !desk.Tell(d.p, e) {
 			d.others(e)
 		}
 		if p.dead {
@@ -53,33 +53,6 @@ func (d *teller) turn() {
 	if d.due = next; next == 0 {
 		d.due = never
 	}
-}
-
-// tell tells the copies, if that is what is to be done.
-func (d *teller) tell(e desk.Effect) bool {
-	p := d.p
-	switch e := e.(type) {
-	case desk.Away:
-		p.tellAway(e.Node, e.Away)
-	case desk.Install:
-		for _, v := range e.Views {
-			p.asks.Committed(v.Bucket, v.View.Epoch)
-		}
-		p.install(e.Views)
-	case desk.Applied:
-		p.tellApplied(e.Change, e.State)
-	case desk.Grant:
-		p.tellGrant(e.Lease.Lease, e.Live)
-	case desk.Refused:
-		p.tellRefused(e.Bucket, e.View)
-	case desk.Seal:
-		p.tellSeal(e.Orders)
-	case desk.HandOver:
-		p.tellHandOver(e.Orders)
-	default:
-		return false
-	}
-	return true
 }
 
 // others does what does not concern the copies.

@@ -23,16 +23,17 @@ func (p *process) tellCell(number uint32, do func(s *shard, c *cell)) {
 	})
 }
 
-// What follows is broker/copies.go and adopt.go.
+// What follows is broker/copies.go and adopt.go: desk.Copies.
 
-func (p *process) install(views []shared.BucketView) {
+func (p *process) Install(views []shared.BucketView) {
 	for _, v := range views {
+		p.asks.Committed(v.Bucket, v.View.Epoch)
 		s := p.shardOf(v.Bucket)
 		s.coming = append(s.coming, v)
 	}
 }
 
-func (p *process) tellApplied(change uint64, state *shared.State) {
+func (p *process) Applied(change uint64, state *shared.State) {
 	old := p.state
 	p.state = state
 	grown := p.count < uint32(len(state.Views))
@@ -44,7 +45,7 @@ func (p *process) tellApplied(change uint64, state *shared.State) {
 	}
 	for i := range old.Nodes { // dropRemoved
 		if number := old.Nodes[i].Number; removed(state, number) {
-			p.tellAway(number, true)
+			p.Away(number, true)
 		}
 	}
 	if !slices.EqualFunc(old.Nodes, state.Nodes, sameNode) || old.Settings.Copies != state.Settings.Copies {
@@ -85,7 +86,7 @@ func (p *process) scores(state *shared.State) {
 	})
 }
 
-func (p *process) tellGrant(lease chain.Lease, live int) {
+func (p *process) Grant(lease chain.Lease, live int) {
 	p.live = live
 	p.tellShards(func(s *shard) {
 		s.lease = lease
@@ -96,13 +97,13 @@ func (p *process) tellGrant(lease chain.Lease, live int) {
 	})
 }
 
-func (p *process) tellSeal(orders []plan.SealOrder) {
+func (p *process) Seal(orders []plan.SealOrder) {
 	for _, o := range orders {
 		p.tellCell(o.Bucket, func(_ *shard, c *cell) { c.Chain().Seal(o.Epoch) })
 	}
 }
 
-func (p *process) tellHandOver(orders []plan.HandOverOrder) {
+func (p *process) HandOver(orders []plan.HandOverOrder) {
 	for _, o := range orders {
 		p.tellCell(o.Bucket, func(_ *shard, c *cell) {
 			if c.Chain().View().Epoch == o.Epoch && c.Chain().HandOver(o.To) == nil {
@@ -112,7 +113,7 @@ func (p *process) tellHandOver(orders []plan.HandOverOrder) {
 	}
 }
 
-func (p *process) tellAway(node uint64, away bool) {
+func (p *process) Away(node uint64, away bool) {
 	p.gone[node] = away
 	p.tellShards(func(s *shard) {
 		for _, c := range s.cells {
@@ -121,6 +122,6 @@ func (p *process) tellAway(node uint64, away bool) {
 	})
 }
 
-func (p *process) tellRefused(number uint32, view chain.View) {
+func (p *process) Refused(number uint32, view chain.View) {
 	p.tellCell(number, func(_ *shard, c *cell) { c.Refused(&view) })
 }

@@ -11,7 +11,7 @@ import (
 // Effect is something to be done.
 type Effect interface{ effect() }
 
-// What the copies are told: see control.Copies. None of it comes before Serve.
+// What the copies are told: see [Copies]. None of it comes before Serve.
 type (
 	// Away tells whether messages reach a node.
 	Away struct {
