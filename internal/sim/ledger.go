@@ -53,9 +53,7 @@ func (l *Ledger) add(r *Result) {
 	l.Views += s.Views
 	l.Recoveries += s.Recoveries
 	l.Reigns += s.Reigns
-	for kind, n := range s.Faults { // order: added up
-		l.Faults[kind] += n
-	}
+	addUp(&l.Faults, s.Faults)
 	if len(r.Wrong) > 0 {
 		wrong, _, _ := strings.Cut(strings.TrimSpace(r.Wrong[0]), "\n")
 		l.Failed = append(l.Failed, Failure{r.Seed, wrong})
@@ -91,12 +89,7 @@ func (l *Ledger) Sum(o *Ledger) {
 	l.Views += o.Views
 	l.Recoveries += o.Recoveries
 	l.Reigns += o.Reigns
-	if l.Faults == nil {
-		l.Faults = map[string]int{}
-	}
-	for kind, n := range o.Faults { // order: added up
-		l.Faults[kind] += n
-	}
+	addUp(&l.Faults, o.Faults)
 	l.Failed = append(l.Failed, o.Failed...)
 }
 

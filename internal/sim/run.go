@@ -39,17 +39,17 @@ func (s *Stats) Add(o *Stats) {
 	s.Zombies += o.Zombies
 	s.Grants += o.Grants
 	s.Time += o.Time
-	if s.Faults == nil {
-		s.Faults = map[string]int{}
+	addUp(&s.Faults, o.Faults)
+	addUp(&s.Ops, o.Ops)
+}
+
+// addUp adds counters by name to others, which may be nil yet.
+func addUp(sum *map[string]int, more map[string]int) {
+	if *sum == nil {
+		*sum = map[string]int{}
 	}
-	for name, n := range o.Faults { // order: added up
-		s.Faults[name] += n
-	}
-	if s.Ops == nil {
-		s.Ops = map[string]int{}
-	}
-	for name, n := range o.Ops { // order: added up
-		s.Ops[name] += n
+	for name, n := range more { // order: added up
+		(*sum)[name] += n
 	}
 }
 

@@ -4,11 +4,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
-	"github.com/cockroachdb/datadriven"
 	"go.uber.org/goleak"
 
 	"github.com/opencluster/oclocks/arbiter/core"
@@ -16,6 +14,7 @@ import (
 	"github.com/opencluster/oclocks/broker/control/flow"
 	"github.com/opencluster/oclocks/bucket/chain"
 	"github.com/opencluster/oclocks/conf/shared"
+	"github.com/opencluster/oclocks/internal/transcript"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -23,20 +22,12 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // The files in testdata/golden are scripts: what happens is put into the inbox line by line, "turn" prints what is to be done. Times
 // are milliseconds. This node has number 1 once it is registered; node n has the raft ID n.
 func TestScripts(t *testing.T) {
-	datadriven.Walk(t, "testdata/golden", func(t *testing.T, path string) {
+	transcript.Play(t, func(t *testing.T) transcript.World {
 		w := newWorld(t)
-		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
-			w.t, w.out = t, &strings.Builder{}
-			for line := range strings.SplitSeq(d.Input, "\n") {
-				if f := strings.Fields(line); len(f) > 0 {
-					w.do(f)
-				}
-			}
-			if w.out.Len() == 0 {
-				return "ok\n"
-			}
-			return w.out.String()
-		})
+		return func(t *testing.T, out *strings.Builder, words []string) {
+			w.t, w.out = t, out
+			w.do(words)
+		}
 	})
 }
 
@@ -60,11 +51,8 @@ const ms = 1_000_000
 func id(n uint64) string { return fmt.Sprintf("node%d", n) }
 
 func (w *world) num(s string) uint64 {
-	n, err := strconv.ParseUint(s, 10, 64)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return n
+	w.t.Helper()
+	return transcript.Uint(w.t, s)
 }
 
 // view reads "5:1,2": epoch 5, nodes 1 and 2, all in sync.

@@ -3,18 +3,17 @@ package enrol
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/cockroachdb/datadriven"
 	"go.uber.org/goleak"
 
 	"github.com/opencluster/oclocks/arbiter/core"
 	"github.com/opencluster/oclocks/broker/control/flow"
 	"github.com/opencluster/oclocks/broker/control/reign"
 	"github.com/opencluster/oclocks/conf/shared"
+	"github.com/opencluster/oclocks/internal/transcript"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -22,20 +21,12 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // The files in testdata/golden are scripts. Times are milliseconds. This node is "me", its control store has raft ID 1, its disk
 // knows start 10 of change 5; the process has start 20.
 func TestScripts(t *testing.T) {
-	datadriven.Walk(t, "testdata/golden", func(t *testing.T, path string) {
+	transcript.Play(t, func(t *testing.T) transcript.World {
 		w := &world{state: &shared.State{}}
-		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
-			w.t, w.out = t, &strings.Builder{}
-			for line := range strings.SplitSeq(d.Input, "\n") {
-				if f := strings.Fields(line); len(f) > 0 {
-					w.do(f)
-				}
-			}
-			if w.out.Len() == 0 {
-				return "ok\n"
-			}
-			return w.out.String()
-		})
+		return func(t *testing.T, out *strings.Builder, words []string) {
+			w.t, w.out = t, out
+			w.do(words)
+		}
 	})
 }
 
@@ -51,11 +42,8 @@ type world struct {
 const ms = 1_000_000
 
 func (w *world) num(s string) uint64 {
-	n, err := strconv.ParseUint(s, 10, 64)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return n
+	w.t.Helper()
+	return transcript.Uint(w.t, s)
 }
 
 func (w *world) now(s string) int64 { return int64(w.num(s)) * ms }

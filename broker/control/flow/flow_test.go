@@ -3,7 +3,6 @@ package flow
 import (
 	"fmt"
 	"math"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -11,6 +10,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/opencluster/oclocks/bucket/chain"
+	"github.com/opencluster/oclocks/internal/transcript"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -44,11 +44,8 @@ type world struct {
 func (w *world) say(format string, args ...any) { fmt.Fprintf(w.out, format+"\n", args...) }
 
 func (w *world) num(s string) uint64 {
-	n, err := strconv.ParseUint(s, 10, 64)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return n
+	w.t.Helper()
+	return transcript.Uint(w.t, s)
 }
 
 // view reads "5:1,2": epoch 5, nodes 1 and 2, all in sync.

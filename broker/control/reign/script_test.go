@@ -4,17 +4,16 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
-	"github.com/cockroachdb/datadriven"
 	"go.uber.org/goleak"
 
 	"github.com/opencluster/oclocks/arbiter/core"
 	"github.com/opencluster/oclocks/arbiter/plan"
 	"github.com/opencluster/oclocks/bucket/chain"
 	"github.com/opencluster/oclocks/conf/shared"
+	"github.com/opencluster/oclocks/internal/transcript"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -22,20 +21,12 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // The files in testdata/golden are scripts: what the leader knows is set line by line, "step" prints what the reign wants.
 // Times are milliseconds. Node n has the raft ID n, and its start is n as long as nobody else is registered.
 func TestScripts(t *testing.T) {
-	datadriven.Walk(t, "testdata/golden", func(t *testing.T, path string) {
+	transcript.Play(t, func(t *testing.T) transcript.World {
 		w := newWorld(t)
-		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
-			w.t, w.out = t, &strings.Builder{}
-			for line := range strings.SplitSeq(d.Input, "\n") {
-				if f := strings.Fields(line); len(f) > 0 {
-					w.do(f)
-				}
-			}
-			if w.out.Len() == 0 {
-				return "ok\n"
-			}
-			return w.out.String()
-		})
+		return func(t *testing.T, out *strings.Builder, words []string) {
+			w.t, w.out = t, out
+			w.do(words)
+		}
 	})
 }
 
@@ -57,11 +48,8 @@ func newWorld(t *testing.T) *world {
 }
 
 func (w *world) num(s string) uint64 {
-	n, err := strconv.ParseUint(s, 10, 64)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return n
+	w.t.Helper()
+	return transcript.Uint(w.t, s)
 }
 
 func id(n uint64) string { return strings.Repeat("a", 25) + string(rune('a'+n)) }
