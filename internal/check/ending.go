@@ -87,7 +87,7 @@ func (c *Checker) notHeld(a *ask, e *Event) {
 		return
 	}
 	h := a.hold
-	returned := h.returned && !(a.op == subjects.OpRelease && a.first && !a.plain)
+	returned := h.returned && (h.ask.cancelled != nil || !(a.op == subjects.OpRelease && a.first && !a.plain))
 	if !returned && h.mustBe(c, e, max(a.trust, h.until)) {
 		c.failLock(Kept, h.lock, "%s is answered %s: but %s", a, answerText(e), h)
 	}
