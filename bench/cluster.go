@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -22,8 +23,8 @@ const (
 	perNode       = 2 // connections to each node when there are many workers
 )
 
-// daemonModule is what is built when no daemon is named.
-const daemonModule = "github.com/opencluster/oclocks/cmd/oclocks-daemon"
+// product is the module whose daemon is built when none is named; with its own dependencies, not with those of this module.
+const product = "github.com/opencluster/oclocks"
 
 // binaries are the daemons that are measured: those of --daemon, else the one of this tree, which is built.
 func binaries(ctx context.Context) (all []string, remove func(), err error) {
@@ -36,7 +37,13 @@ func binaries(ctx context.Context) (all []string, remove func(), err error) {
 	}
 	remove = func() { os.RemoveAll(dir) } // it is in the temporary directory
 	path := filepath.Join(dir, "oclocks-daemon")
-	if out, err := exec.CommandContext(ctx, "go", "build", "-o", path, daemonModule).CombinedOutput(); err != nil {
+	tree, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", product).Output()
+	if err != nil {
+		remove()
+		return nil, nil, fmt.Errorf("find the product's tree: %w", err)
+	}
+	build := exec.CommandContext(ctx, "go", "build", "-C", strings.TrimSpace(string(tree)), "-o", path, "./cmd/oclocks-daemon")
+	if out, err := build.CombinedOutput(); err != nil {
 		remove()
 		return nil, nil, fmt.Errorf("build the daemon: %w\n%s", err, out)
 	}
