@@ -54,9 +54,9 @@ func BenchmarkAcquireRelease(b *testing.B) {
 		if err := m.Submit(now, c); err != nil {
 			b.Fatal(err)
 		}
-		m.Reply(now+1, c.id, grant, nil)
+		m.Reply(now+1, c.replyToken(), grant, nil)
 		release := m.Release(now+2, c.Hold, "", c)
-		m.Reply(now+3, release.id, released, nil)
+		m.Reply(now+3, release.replyToken(), released, nil)
 		m.Take()
 	}
 }

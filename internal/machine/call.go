@@ -31,6 +31,7 @@ type Call struct {
 	since     int64             // a probe: when its bucket was found vacant
 	bucket    uint32            // of the name, as of the newest sending or of the try that found it vacant
 	era       uint64            // incarnation of the session that it was last sent with
+	eras      uint64            // counts these; see replyToken
 	first     int64             // first sending under the present number; 0 before
 	last      int64             // newest sending
 	until     int64             // end of the caller's own `wait`; 0 before it is known

@@ -8,8 +8,9 @@ import (
 
 // Reply takes the answer to the call with a reply token's number: data, or a refusal. Replies come at least once; those to
 // calls that are over are ignored.
-func (m *Machine) Reply(now int64, id uint64, data []byte, refusal *subjects.Refusal) {
+func (m *Machine) Reply(now int64, token uint64, data []byte, refusal *subjects.Refusal) {
 	m.tickHolds(now)
+	id := token >> eraBits
 	c := m.byID[id]
 	if c == nil {
 		if id&1 != 0 && refusal == nil {
@@ -27,16 +28,16 @@ func (m *Machine) Reply(now int64, id uint64, data []byte, refusal *subjects.Ref
 	case refusal.Code == 503:
 		m.pause(now, c, refusal, minBackoff, maxBackoff)
 	case refusal.Reason == subjects.ReasonSession && c.inSession():
-		m.sessionRefused(now, c, refusal)
+		m.sessionRefused(now, c, token != c.replyToken(), refusal)
 	default:
 		m.settle(now, c, Result{Refusal: refusal})
 	}
 }
 
 // Unreachable says that nobody listens on the subject of a call (the "no responders" of NATS): nobody has got it.
-func (m *Machine) Unreachable(now int64, id uint64) {
+func (m *Machine) Unreachable(now int64, token uint64) {
 	m.tickHolds(now)
-	switch c := m.byID[id]; {
+	switch c := m.byID[token>>eraBits]; {
 	case c == nil || c.state != flying:
 	case c.role == toProbe:
 		m.probed(now, c, nobodyListens)

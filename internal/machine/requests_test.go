@@ -310,29 +310,6 @@ func TestReconnectBringsTheSessionBackFirst(t *testing.T) {
 	s.left(held, 12*time.Second)
 }
 
-// What the broker says about the earlier incarnation proves nothing and ends nothing.
-func TestAnswersToTheEarlierIncarnation(t *testing.T) {
-	s := newScript(t)
-	held := s.begin("a")[0]
-	s.pass(8 * time.Second)
-	beat := s.next(subjects.OpKeep)
-	try := s.acquire("b", func(c *Call) { c.Endless = false })
-	acquire := s.next(subjects.OpAcquire)
-	s.do(s.m.Disconnected)
-	s.do(func(now int64) { s.m.Connected(now, Conn{Server: "s", CID: 2}) })
-	s.kept(beat, 10)
-	s.left(held, 4*time.Second)
-	open := s.next(subjects.OpSessionOpen)
-	s.answer(acquire, refusal(410, subjects.ReasonSession, subjects.WhySuperseded))
-	s.state(held, Held)
-	s.sent = []sentMessage{open}
-	s.opened(2)
-	s.kept(s.next(subjects.OpKeep), 10)
-	s.left(held, 12*time.Second)
-	s.grant(s.next(subjects.OpAcquire), 11, nil)
-	s.state(try, Held)
-}
-
 // "410 session: all its claims are lost, a new session is opened for later locks"; who waits goes on waiting in it.
 func TestEndOfSession(t *testing.T) {
 	s := newScript(t)

@@ -79,6 +79,9 @@ func (m *Machine) send(now int64, c *Call) {
 		m.number(now, c)
 	}
 	if c.inSession() {
+		if c.era != m.session.incarnation {
+			c.eras++
+		}
 		c.Req.Session, c.era = m.session.token, m.session.incarnation
 	}
 	if c.numbered() {
@@ -102,7 +105,7 @@ func (m *Machine) send(now int64, c *Call) {
 	m.callsDue = min(m.callsDue, c.due)
 	c.subject, c.bucket = m.subjectOf(c.Req)
 	body := make([]byte, 0, bodySize+len(c.Req.Name)+len(c.Req.Session)+len(c.Req.Data))
-	m.act(Action{Kind: Send, Subject: c.subject, Reply: CallToken(c.id), Body: c.Req.AppendJSON(body)})
+	m.act(Action{Kind: Send, Subject: c.subject, Reply: CallToken(c.replyToken()), Body: c.Req.AppendJSON(body)})
 }
 
 // bodySize is room for the fields of a request that most requests have.
@@ -173,8 +176,16 @@ func (m *Machine) subjectOf(r *subjects.Request) (subject string, bucket uint32)
 	return subjects.SimpleSubject(r.Op, m.cfg.User), 0
 }
 
+// eraBits is how much of the count of a call's incarnations its reply token tells: an answer that is told from those of 15 earlier
+// incarnations is not that late.
+const eraBits = 4
+
+// replyToken is the number in the reply subject: the call's id, and in which of its incarnations it was sent, so that an answer
+// to an earlier sending is known as such. All of them are about the call.
+func (c *Call) replyToken() uint64 { return c.id<<eraBits | c.eras&(1<<eraBits-1) }
+
 // CallToken is the reply token of a call, KeepToken that of a keep-alive.
-func CallToken(id uint64) string { return "c" + strconv.FormatUint(id, 36) }
+func CallToken(token uint64) string { return "c" + strconv.FormatUint(token, 36) }
 
 // KeepToken is the reply token of a keep-alive.
 func KeepToken(beat uint64) string { return "k" + strconv.FormatUint(beat, 36) }

@@ -156,13 +156,16 @@ func (m *Machine) above(incarnation uint64) uint64 {
 	return (incarnation + m.cfg.FirstBeat>>4) << 10 & (1<<53 - 1)
 }
 
-// sessionRefused takes a 410 session. If the session has come back since the call was sent, that tells nothing.
-func (m *Machine) sessionRefused(now int64, c *Call, why *subjects.Refusal) {
-	if !m.current(c.era) {
+// sessionRefused takes a 410 session. If the session has come back since the call was sent, that tells nothing: what was sent
+// before may reach the broker behind the new incarnation, and is superseded by it. late says that the refusal is to a sending with
+// an earlier incarnation than the newest one.
+func (m *Machine) sessionRefused(now int64, c *Call, late bool, why *subjects.Refusal) {
+	switch {
+	case !m.current(c.era):
 		m.send(now, c)
-		return
+	case !late:
+		m.over(now, why)
 	}
-	m.over(now, why)
 }
 
 // over ends the session: everything that lives in it is lost. Acquires that are still wanted, and whatever concerns static
