@@ -43,8 +43,8 @@ func enter(ctx context.Context, cfg *Config) error {
 	case token == "" && s.MayFound():
 		return nil
 	case token == "":
-		return &conf.KeyError{Key: "token", Problem: s.Data + " belongs to no cluster yet",
-			Fix: "make a join token on a node of the cluster (oclocks-startup token) and give it with --token, or say --found to begin a new cluster"}
+		return &conf.KeyError{Key: "join_token", Problem: s.Data + " belongs to no cluster yet",
+			Fix: "make a join token on a node of the cluster (oclocks-startup token) and give it with --join-token, or say --found to begin a new cluster"}
 	}
 	ctx, cancel := context.WithTimeout(ctx, enterTime)
 	defer cancel()

@@ -48,7 +48,7 @@ func (s *Settings) JoinToken() (string, error) {
 	}
 	content, err := readSecret(path, maxTokenBytes)
 	if err != nil {
-		return "", &KeyError{Key: "token", Problem: err.Error(), Fix: "write the token into that file, or name another with @FILE"}
+		return "", &KeyError{Key: "join_token", Problem: err.Error(), Fix: "write the token into that file, or name another with @FILE"}
 	}
 	return strings.TrimSpace(string(content)), nil
 }
@@ -127,7 +127,7 @@ func (s *Settings) checkRoutes() error {
 			key string
 			set bool
 		}{
-			{"cluster_advertise", s.ClusterAdvertise != ""}, {"join", len(s.Join) > 0}, {"token", s.Token != ""},
+			{"cluster_advertise", s.ClusterAdvertise != ""}, {"join", len(s.Join) > 0}, {"join_token", s.Token != ""},
 			{"min_quorum", s.MinQuorum > 1},
 		} {
 			if c.set {

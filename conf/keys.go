@@ -43,7 +43,7 @@ var settingFields = []field[Settings]{
 			return err
 		},
 	},
-	text("token", "token", "join token, or @FILE of one, with which a new node joins the first time",
+	text("join_token", "token", "token, or @FILE of one, with which a new node joins the first time",
 		func(s *Settings) *string { return &s.Token }),
 	count("priority", "1, the first choice to lead and to be primary, to 15, the last resort",
 		func(s *Settings) *int { return &s.Priority }),

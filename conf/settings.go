@@ -46,7 +46,7 @@ type Settings struct {
 	MinQuorum int           // daemons that must be there before new locks are given, 1 to MaxMinQuorum
 	NodeLease time.Duration // how long a node may act without hearing from the leader, MinNodeLease to MaxNodeLease
 	Acks      string        // AcksFirst, AcksMajority or AcksAll
-	Voters    int           // daemons that vote, 1, 3, 5 or 7
+	Voters    int           // daemons that vote, an odd number, 1 to MaxVoters
 
 	LogLevel  string // debug, info, warn, error
 	LogFormat string // text, json

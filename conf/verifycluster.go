@@ -41,7 +41,7 @@ func checkCertificates(s *Settings) (identity *Identity, node string, f Finding)
 		f.OK, f.Detail = true, "none yet, the daemon makes or gets them"
 		return nil, "", f
 	case errors.Is(err, fs.ErrNotExist):
-		f.Detail, f.Fix = "none, so no other node will talk to this one", "make a join token on a node of the cluster, and give it with --token"
+		f.Detail, f.Fix = "none, so no other node will talk to this one", "make a join token on a node of the cluster, and give it with --join-token"
 		return nil, "", f
 	case err != nil:
 		f.Detail, f.Fix = err.Error(), "let the daemon's user, and nobody else, read it"

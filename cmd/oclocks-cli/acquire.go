@@ -60,6 +60,17 @@ func keyOf(name, flag string, rest []string) (uint64, error) {
 	return 0, fmt.Errorf("%w: with which key? It is in the grant: say --key KEY", cli.ErrUsage)
 }
 
+// tokenOf reads the fencing token, from --token, or the environment that "lock" gives to its command.
+func tokenOf(name, flag string) (uint64, error) {
+	switch {
+	case flag != "":
+		return cli.ParseToken(flag)
+	case os.Getenv(run.EnvName) == name && os.Getenv(run.EnvToken) != "":
+		return cli.ParseToken(os.Getenv(run.EnvToken))
+	}
+	return 0, fmt.Errorf("%w: which token? It is in the grant: say --token TOKEN", cli.ErrUsage)
+}
+
 func releaseCommand(app *cli.App) *cobra.Command {
 	var key, outcome string
 	cmd := &cobra.Command{

@@ -226,6 +226,21 @@ func TestWrongUsage(t *testing.T) {
 	}
 }
 
+func TestWrongUsageSaysWhereToRead(t *testing.T) {
+	c := &tool{t: t, url: "nats://127.0.0.1:1"}
+	for _, x := range []struct{ line, says string }{
+		{"lock --tll 3 a", "unknown flag: --tll\n  see: oclocks-cli lock --help\n"},
+		{"lock --ttl soon a", `: "soon" is no duration`},
+		{"session open x", "see: oclocks-cli session open --help\n"},
+		{"lokc a", "see: oclocks-cli --help\n"},
+		{"check a", "say --token TOKEN\n"},
+	} {
+		if _, errs, code := c.run(strings.Fields(x.line)...); code != 64 || !strings.Contains(errs, x.says) || strings.Contains(errs, "wrong usage") {
+			t.Errorf("%s: %d\n%s", x.line, code, errs)
+		}
+	}
+}
+
 func TestOutputThatCannotBeWritten(t *testing.T) {
 	c := startBroker(t)
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
@@ -250,6 +265,11 @@ func TestCompletion(t *testing.T) {
 	c.ok("acquire", "orders/1", "-q")
 	if out := c.ok("__complete", "query", "ord"); !strings.HasPrefix(out, "orders/1\n") {
 		t.Errorf("names: %s", out)
+	}
+	for line, want := range map[string]string{"lock --drain": "timed\n", "acquire --acks": "majority\n", "list --state": "waited\n"} {
+		if out := c.ok(append(append([]string{"__complete"}, strings.Fields(line)...), "")...); !strings.Contains(out, want) {
+			t.Errorf("%s: %s", line, out)
+		}
 	}
 	if out := c.ok("__complete", "watch", ""); !strings.Contains(out, "session\n") {
 		t.Errorf("families: %s", out)

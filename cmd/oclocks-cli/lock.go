@@ -104,6 +104,8 @@ func lockFlags(cmd *cobra.Command, app *cli.App) func(name string) (*cli.LockSpe
 	f.StringVar(&acks, "acks", "", "`HOW` many copies must have the grant: first, majority, all (default: the zone's)")
 	f.StringVar(&s.Holder, "holder", "", "`TEXT` by which people know the holder (default: host/pid, with acquire user@host)")
 	f.StringVar(&data, "data", "", "`JSON` that everybody sees who asks for the lock, 16 KiB at most")
+	offer(cmd, "drain", subjects.Hard, subjects.Soft, subjects.Timed)
+	offer(cmd, "acks", subjects.AcksFirst, subjects.AcksMajority, subjects.AcksAll)
 	return func(name string) (*cli.LockSpec, error) {
 		s.Name, s.Wait, s.TTL, s.Grace, s.Settle = name, wait.Pointer(), ttl.Pointer(), grace.Pointer(), settle.Value
 		if f.Changed("data") {

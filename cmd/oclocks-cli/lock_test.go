@@ -35,13 +35,14 @@ func TestLockPassesTheExitCodeThrough(t *testing.T) {
 func TestLockHandsOverNameTokenAndKey(t *testing.T) {
 	c := startBroker(t)
 	out := c.ok("lock", "a b", "--", "sh", "-c", binary+` query --json "$OCLOCKS_NAME"; echo "$OCLOCKS_TOKEN"; `+
+		binary+` check "$OCLOCKS_NAME" >/dev/null && echo current; `+
 		binary+` release "$OCLOCKS_NAME" && `+binary+` check "$OCLOCKS_NAME" --token "$OCLOCKS_TOKEN" -q || echo over`)
 	lines := strings.Split(out, "\n")
 	var record struct{ Holders []struct{ Token uint64 } }
 	if err := json.Unmarshal([]byte(lines[0]), &record); err != nil || len(record.Holders) != 1 {
 		t.Fatalf("%v in %s", err, out)
 	}
-	if lines[1] != strconv.FormatUint(record.Holders[0].Token, 10) || !strings.Contains(out, "released") || !strings.Contains(out, "over") {
+	if lines[1] != strconv.FormatUint(record.Holders[0].Token, 10) || !strings.Contains(out, "current\nreleased") || !strings.Contains(out, "over") {
 		t.Errorf("printed\n%s", out)
 	}
 }

@@ -65,15 +65,17 @@ With --quiet it prints the names only.`,
 	f.Var(&olderThan, "older-than", "only what has been held for so long")
 	f.StringVar(&state, "state", "", "only those in this `STATE`: held, or waited (they have a queue)")
 	f.IntVar(&limit, "limit", 0, "`N` locks at the most; 0 for all")
+	offer(cmd, "state", subjects.Held, subjects.Waited)
 	return cmd
 }
 
 func checkCommand(app *cli.App) *cobra.Command {
 	var token string
 	cmd := &cobra.Command{
-		Use:   "check --token TOKEN NAME",
+		Use:   "check [--token TOKEN] NAME",
 		Short: "Check a fencing token", GroupID: groupLook,
-		Long: `Check whether a fencing token is that of a present holder: exit code 0 if it is, 1 if not.
+		Long: `Check whether a fencing token is that of a present holder: exit code 0 if it is, 1 if not. Below "lock NAME -- CMD" the
+token is known from OCLOCKS_TOKEN.
 
 A resource that can remember the highest token it has seen has no need to ask.`,
 		Example: `  oclocks-cli check orders/4711 --token 1610612737 && echo "still ours"`,
@@ -82,7 +84,7 @@ A resource that can remember the highest token it has seen has no need to ask.`,
 			if err != nil {
 				return err
 			}
-			t, err := cli.ParseToken(token)
+			t, err := tokenOf(name, token)
 			if err != nil {
 				return err
 			}

@@ -20,7 +20,8 @@ func main() {
 func execute(ctx context.Context, app *cli.App, args []string) int {
 	root := command(app)
 	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
+	cmd, err := root.ExecuteContextC(ctx)
+	app.Command = cmd.CommandPath()
 	if err != nil && strings.HasPrefix(err.Error(), "unknown command") { // cobra has no type for it
 		err = fmt.Errorf("%w: %w", cli.ErrUsage, err)
 	}

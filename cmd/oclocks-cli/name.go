@@ -27,6 +27,16 @@ func nameFlag(cmd *cobra.Command, app *cli.App) {
 	}
 }
 
+// offer adds completion of a flag that takes one of some words.
+func offer[T fmt.Stringer](cmd *cobra.Command, flag string, words ...T) {
+	var texts []string
+	for _, w := range words {
+		texts = append(texts, w.String())
+	}
+	// It fails only for a flag that is not there or has words already.
+	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(texts, cobra.ShellCompDirectiveNoFileComp)) // see above
+}
+
 func containsUnprintable(name string) bool {
 	for _, r := range name {
 		if !unicode.IsPrint(r) {

@@ -18,7 +18,7 @@ import (
 )
 
 // tokenEnv is where the token is looked for if it is not given.
-const tokenEnv = "OCLOCKS_TOKEN"
+const tokenEnv = "OCLOCKS_JOIN_TOKEN"
 
 func joinCommand() *cobra.Command {
 	var n setup.Node

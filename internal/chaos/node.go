@@ -269,7 +269,7 @@ func (r *run) join(ctx context.Context) (*node, error) {
 		return nil, err
 	}
 	env := n.Env
-	n.Env = append(slices.Clone(env), "OCLOCKS_TOKEN="+token)
+	n.Env = append(slices.Clone(env), "OCLOCKS_JOIN_TOKEN="+token)
 	if err := r.launch(n); err != nil {
 		return nil, err
 	}

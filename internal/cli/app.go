@@ -18,6 +18,7 @@ type App struct {
 	URL, Creds, Context string        // where to, as whom; "" leaves it to the NATS environment
 	Timeout             time.Duration // for connecting, and for every single request
 	JSON, Quiet         bool
+	Command             string // as it was typed, for hints: "oclocks-cli session open"
 
 	signals chan os.Signal // nil if none are taken
 	printer *output.Printer

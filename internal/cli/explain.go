@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -122,8 +123,8 @@ func (a *App) explain(err error) problem {
 	case errors.Is(err, client.ErrLost): // by time, in a renew
 		return problem{code: CodeLost, text: err.Error(), hint: "do not trust it any more; it may be held for you nonetheless: renew it without --trusted, or release it by its key"}
 	case errors.Is(err, ErrUsage):
-		text := strings.TrimPrefix(err.Error(), ErrUsage.Error()+": ")
-		return problem{code: CodeUsage, text: text, hint: "see: oclocks-cli help"}
+		text := strings.ReplaceAll(err.Error(), ErrUsage.Error()+": ", "")
+		return problem{code: CodeUsage, text: text, hint: "see: " + cmp.Or(a.Command, "oclocks-cli") + " --help"}
 	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrAuthExpired), errors.Is(err, nats.ErrAuthRevoked):
 		return problem{code: CodeDenied, text: err.Error(),
 			hint: "the broker is there but does not accept who you are: --creds FILE or --context NAME must name credentials of this broker, not expired or revoked; an operator makes them with: oclocks-config user add"}

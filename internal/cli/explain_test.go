@@ -57,7 +57,7 @@ func TestEveryErrorHasACodeAndSaysWhatToDo(t *testing.T) {
 		{&ExitError{42}, 42, nil},
 		{errors.Join(&ExitError{42}, errors.New("more")), 42, nil},
 		{fmt.Errorf("waiting: %w", &interrupted{syscall.SIGTERM}), 143, nil},
-		{usagef("--slots is odd"), CodeUsage, []string{"oclocks-cli: --slots is odd", "oclocks-cli help"}},
+		{usagef("--slots is odd"), CodeUsage, []string{"oclocks-cli: --slots is odd", "see: oclocks-cli --help"}},
 		{&notAcquired{name: "a b", code: 75, record: held}, 75, []string{"a b is held by UABC and 1 more for 1h00m, 4 waiting", "-w 10s"}},
 		{&notAcquired{name: "a b", code: 9, wait: "10s", record: held}, 9, []string{"not acquired within 10s: a b is held by UABC", "query 'a b'"}},
 		{&notAcquired{name: "a", code: 75, record: &subjects.Record{}}, 75, []string{"a was not free, and is now"}},

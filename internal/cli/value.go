@@ -79,7 +79,7 @@ func DecodeName(s string) (string, error) {
 	plain := strings.NewReplacer("-", "+", "_", "/").Replace(strings.TrimRight(s, "="))
 	name, err := base64.RawStdEncoding.DecodeString(plain)
 	if err != nil {
-		return "", usagef("--name64 %q is not base64: %v", s, err)
+		return "", usagef("%q is not base64: %v", s, err)
 	}
 	return string(name), nil
 }

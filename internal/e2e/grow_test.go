@@ -18,7 +18,7 @@ func (c *cluster) join() {
 	c.t.Helper()
 	n := newNodes(c.root, len(c.nodes), 1)[0]
 	token := tool(c.t, "oclocks-startup", "token", "--data", c.nodes[0].Dir, "--at", "nats://"+c.nodes[0].Listen)
-	n.Env = append(n.Env, "OCLOCKS_TOKEN="+strings.TrimSpace(token))
+	n.Env = append(n.Env, "OCLOCKS_JOIN_TOKEN="+strings.TrimSpace(token))
 	c.nodes = append(c.nodes, n)
 	c.start(len(c.nodes) - 1)
 	id, err := conf.NodeID(n.Dir)

@@ -6,12 +6,17 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/opencluster/oclocks/conf"
 )
 
 func TestStatusIsPassedThrough(t *testing.T) {
@@ -166,6 +171,20 @@ func TestEnvironment(t *testing.T) {
 		if got := strings.Join(Environ(slices.Clone(stale), c.name, 5, 255), " "); got != c.want {
 			t.Errorf("%q: %q, want %q", c.name, got, c.want)
 		}
+	}
+}
+
+// A daemon that is started below a lock must not take the fencing token for something that it is told.
+func TestEnvironmentTellsADaemonNothing(t *testing.T) {
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	conf.AddFlags(flags)
+	lock := Environ(nil, "a name", 7, 9)
+	bare, err := conf.Load(flags, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s, err := conf.Load(flags, lock); err != nil || !reflect.DeepEqual(s, bare) {
+		t.Errorf("with %q: %+v, %v", lock, s, err)
 	}
 }
 
