@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"runtime"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -11,42 +13,61 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/opencluster/oclocks/broker"
 	"github.com/opencluster/oclocks/conf"
 	"github.com/opencluster/oclocks/subjects"
 )
 
-// fillers is how many workers take the locks that are held.
-const fillers = 256
+// growthGoal is how much more an operation may cost, with the most locks held than with the fewest.
+const growthGoal = 1.2
 
-// measureHeld measures what a client sees of the number of locks held: a random one of them is released and taken again,
-// over NATS, by one worker.
+// crowd is how many workers keep the daemon busy when the cost of an operation is measured.
+const crowd = 64
+
+// measureHeld measures what a client sees of the number of locks held, and what it costs: a random one of them is released and
+// taken again, over NATS.
 func measureHeld(ctx context.Context) ([]table, error) {
 	daemon, err := startDaemon(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer stopDaemon(daemon)
+	sizes := []int{1_000, 100_000, 1_000_000}
+	if os.Getenv("BENCH_10M") == "1" {
+		sizes = append(sizes, 10_000_000)
+	}
 	h := &held{locks: locks{buckets: conf.Default().Buckets}}
-	t := table{Title: "Release and acquire through the daemon while many locks are held, one worker", Columns: []string{"p50", "p99"}}
-	var first, last time.Duration
-	for _, n := range []int{1_000, 100_000, 1_000_000} {
-		if err := h.fill(ctx, daemon, n); err != nil {
+	t := table{Title: "Release and acquire through the daemon while many locks are held",
+		Columns: []string{"p50", "p99", "pairs", "processor time", "heap", "collections", "pause, p50", "longest"}}
+	var all []heldFigures
+	for _, n := range sizes {
+		if err := h.fill(ctx, daemon.URL(), n); err != nil {
 			return nil, fmt.Errorf("take %d locks: %w", n, err)
 		}
-		r, err := overNATS(ctx, daemon.URL(), 1, h.pair)
+		f, err := h.measure(ctx, daemon.URL())
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("%d held: %w", n, err)
 		}
-		last = quantile(r.times, 0.5)
-		if first == 0 {
-			first = last
-		}
-		t.add(strconv.Itoa(n)+" held", micros(last), micros(quantile(r.times, 0.99)))
+		all = append(all, f)
+		t.add(strconv.Itoa(n)+" held", micros(f.p50), micros(f.p99), rate(f.rate), micros(f.cost), mebibytes(f.heap),
+			count(int64(f.pause.n)), micros(f.pause.median), micros(f.pause.worst))
 	}
-	t.add("last / first", ratio(float64(last)/float64(first)))
-	t.note("Goal: at most %.1f.", goalRatio)
+	first, last := all[0], all[len(all)-1]
+	t.add("last / first", overTime(last.p50, first.p50), overTime(last.p99, first.p99), ratio(last.rate/first.rate),
+		overTime(last.cost, first.cost))
+	t.note("p50, p99: of a pair, one worker. Pairs, processor time: %d workers; the time of one pair, client, NATS and garbage", crowd)
+	t.note("collector included, since all is one process. Pause: all goroutines stood still, as %s", pauseMetric)
+	t.note("tells (upper bounds), while the same workers worked and the garbage was collected again and again.")
+	t.note("Goal: last / first at most %.1f in p50 and processor time, no pause above 1 ms.", growthGoal)
 	return []table{t}, nil
+}
+
+func overTime(a, b time.Duration) value { return ratio(float64(a) / float64(b)) }
+
+// heldFigures is what was measured with one number of locks held.
+type heldFigures struct {
+	p50, p99, cost time.Duration
+	rate, heap     float64
+	pause          pauseFigures
 }
 
 // held are locks that are held through a daemon, with their unlock keys.
@@ -55,53 +76,70 @@ type held struct {
 	keys []uint64
 }
 
-// fill takes locks until n are held.
-func (h *held) fill(ctx context.Context, daemon *broker.Daemon, n int) error {
-	conns, err := connect(daemon.URL(), connections)
+func (h *held) measure(ctx context.Context, url string) (f heldFigures, err error) {
+	f.heap = heap()
+	one, err := overNATS(ctx, url, 1, func(nc *nats.Conn, _ int) error { return h.again(nc, rand.IntN(len(h.keys))) })
 	if err != nil {
-		return err
+		return f, err
 	}
-	defer closeAll(conns)
-	from := len(h.keys)
-	h.keys = append(h.keys, make([]uint64, n-from)...)
+	before, err := processorTime()
+	if err != nil {
+		return f, err
+	}
+	many, err := h.crowded(ctx, url)
+	if err != nil {
+		return f, err
+	}
+	after, err := processorTime()
+	if err != nil {
+		return f, err
+	}
+	f.p50, f.p99, f.rate = quantile(one.times, 0.5), quantile(one.times, 0.99), many.rate()
+	f.cost = (after - before) / time.Duration(many.pairs)
+	f.pause, err = h.collected(ctx, url)
+	return f, err
+}
+
+// crowded is many workers, each with its share of the locks.
+func (h *held) crowded(ctx context.Context, url string) (result, error) {
+	share := len(h.keys) / crowd
+	return overNATS(ctx, url, crowd, func(nc *nats.Conn, w int) error { return h.again(nc, w*share+rand.IntN(share)) })
+}
+
+// collected is how long the pauses are while many workers work and the garbage is collected again and again.
+func (h *held) collected(ctx context.Context, url string) (pauseFigures, error) {
+	pauses, err := watchPauses()
+	if err != nil {
+		return pauseFigures{}, err
+	}
 	var (
-		next   atomic.Int64
-		group  sync.WaitGroup
-		failed atomic.Pointer[error]
+		collector sync.WaitGroup
+		ended     atomic.Bool
 	)
-	for w := range fillers {
-		group.Go(func() {
-			for ctx.Err() == nil && failed.Load() == nil {
-				i := from + int(next.Add(1)) - 1
-				if i >= n {
-					return
-				}
-				key, err := h.take(conns[w%connections], i)
-				if err != nil {
-					failed.Store(&err)
-				}
-				h.keys[i] = key
-			}
-		})
+	collector.Go(func() {
+		for !ended.Load() {
+			runtime.GC()
+		}
+	})
+	_, err = h.crowded(ctx, url)
+	ended.Store(true)
+	collector.Wait()
+	if err != nil {
+		return pauseFigures{}, err
 	}
-	group.Wait()
-	if err := failed.Load(); err != nil {
-		return *err
-	}
-	return ctx.Err()
+	return pauses.figures()
 }
 
-func (h *held) take(nc *nats.Conn, i int) (key uint64, err error) {
-	grant, err := h.acquire(nc, &subjects.Request{Name: name(i), Has: subjects.HasTTL, TTL: time.Hour})
-	return grant.Key, err
+func (h *held) request(i int) *subjects.Request {
+	return &subjects.Request{Op: subjects.OpAcquire, Name: name(i), Has: subjects.HasTTL, TTL: time.Hour}
 }
 
-func (h *held) pair(nc *nats.Conn, _ int) error {
-	i := rand.IntN(len(h.keys))
+// again releases the i-th lock and takes it again.
+func (h *held) again(nc *nats.Conn, i int) error {
 	if err := h.release(nc, name(i), h.keys[i]); err != nil {
 		return err
 	}
-	var err error
-	h.keys[i], err = h.take(nc, i)
+	grant, err := h.acquire(nc, h.request(i))
+	h.keys[i] = grant.Key
 	return err
 }

@@ -7,10 +7,10 @@
 //	cd bench && go run . --only table,kill --json
 //	cd bench && go run . --only cluster --rounds 5 --daemon /tmp/before,/tmp/after
 //
-// BENCH_10M=1 adds ten million locks to the first table.
+// BENCH_10M=1 adds ten million locks to the sections table and held.
 //
 // Read report.go (what a result is), timing.go and load.go, then one file for each section: table.go, codec.go,
-// journal.go, pairs.go (with rawnats.go), held.go, kill.go; daemons.go (processes), plain.go and samples.go before
+// journal.go, pairs.go (with rawnats.go), held.go (with fill.go and pauses.go), kill.go; daemons.go (processes), plain.go and samples.go before
 // cluster.go, throughput.go, queues.go, failover.go (with strain.go) and idle.go.
 package main
 
