@@ -4,8 +4,8 @@
 // that decides. Everything between nodes goes over NATS, in the account of the nodes (subject.go).
 //
 // It decides nothing about locks, and what it decides is in pure packages, which the simulator runs too: arbiter/plan, and below
-// this one flow, enrol (how a process becomes its node), desk (what the copies are told and when), and reign (what a leader
-// does). What is here carries: goroutines that put what happens into an inbox, step the room, and carry out what it wants.
+// this one flow, enrol (how a process becomes its node), desk (what the copies are told and when), reign (what a leader does),
+// and leave (how a node goes that is stopped). What is here carries: goroutines that put what happens into an inbox, step the room, and carry out what it wants.
 //
 // # From the start to the first lease
 //

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/opencluster/oclocks/broker/control/flow"
+	"github.com/opencluster/oclocks/broker/control/leave"
 )
 
 var (
@@ -25,7 +26,7 @@ var (
 	// ErrOldVoter says that the node cannot begin as one that has lost everything, since its group has nobody left then.
 	ErrOldVoter = flow.ErrOldVoter
 	// ErrAlone says that there is no other node that this one could hand its buckets to.
-	ErrAlone = errors.New("no other node can take over")
+	ErrAlone = leave.ErrAlone
 	// ErrClosed says that Close was called.
 	ErrClosed = errors.New("control: closed")
 	// ErrUnavailable says that no leader answered in time.

@@ -9,147 +9,85 @@ import (
 	"slices"
 	"time"
 
-	"github.com/opencluster/oclocks/broker/control/reign"
+	"github.com/opencluster/oclocks/broker/control/leave"
+	"github.com/opencluster/oclocks/internal/boottime"
 )
 
-const (
-	leaveEvery   = 250 * time.Millisecond // how often the leader is told
-	aloneFor     = 3                      // times that the leader says that nobody else is there, or that nobody is
-	transferWait = time.Second
-	voteWait     = 3 * time.Second // until the others can decide without this node
-	voteLook     = 20 * time.Millisecond
-	statusWait   = 400 * time.Millisecond // for the statuses of all nodes
-)
+const statusWait = 400 * time.Millisecond // for the statuses of all nodes
 
 // Leave asks the leader to move everything that this node is primary of to others, waits until that is done, gives the
-// leadership away if it has it, and tells everybody that this node goes, in any case. Errors: ErrAlone, nobody is there to
-// take over; the context's; ErrClosed.
+// leadership away if it has it, and tells everybody that this node goes, in any case: package leave. Errors: ErrAlone, nobody is
+// there to take over; leave.ErrLate with the context's; ErrClosed.
 func (c *Control) Leave(ctx context.Context) error {
 	c.mu.Lock()
 	c.leaving = true
 	number := c.self.Number
 	c.mu.Unlock()
-	var err error
-	if number != 0 {
-		if err = c.handAll(ctx, number); !errors.Is(err, ErrAlone) {
-			c.handVote(ctx, number)
-		}
-		c.abdicate(ctx)
+	out, err := c.goAway(ctx, number)
+	if err != nil {
+		return err
+	}
+	switch {
+	case errors.Is(out.Err, leave.ErrLate):
+		err = fmt.Errorf("%w: this node is still primary of %d buckets: %w", out.Err, out.Left, ctx.Err())
+	default:
+		err = out.Err
+	}
+	if out.Mute {
 		err = errors.Join(err, c.arb.Identify(0, nil))
 	}
 	c.post.send(subjectAway, encode(farewell{Identifier: c.cfg.Identifier, Start: c.start}))
 	return errors.Join(err, c.post.flush(context.WithoutCancel(ctx), c.ctx.Done())) // it says farewell though it ran out of time
 }
 
-// handAll waits until this node is primary of nothing.
-func (c *Control) handAll(ctx context.Context, number uint64) error {
-	alone := 0
+// goAway steps the room until it is done.
+func (c *Control) goAway(ctx context.Context, number uint64) (leave.Output, error) {
+	room := leave.New(number)
+	timer := boottime.NewTimer()
+	defer timer.Close()
+	var heard *leave.Heard
 	for {
 		changed := c.bell.wait()
-		left := reign.Primaries(c.State(), number)
-		if left == 0 {
-			return nil
-		}
-		others, err := c.askLeaving(ctx, number)
+		out := room.Step(leave.Facts{
+			Now: boottime.Now(), Late: ctx.Err() != nil, State: c.State(), Status: c.arb.Status(), Away: c.seen.Load().away,
+		}, heard)
+		heard = nil
 		switch {
-		case err == nil && others == 0, err != nil && c.everybodyAway():
-			if alone++; alone >= aloneFor {
-				return ErrAlone
-			}
-		default:
-			alone = 0
+		case out.Done:
+			return out, nil
+		case out.Ask:
+			heard = c.askLeaving(ctx, number)
+			continue
+		case out.Transfer:
+			heard = &leave.Heard{Moved: c.arb.Transfer(ctx, 0) == nil}
+			continue
 		}
-		next := time.NewTimer(leaveEvery)
-		for again := true; again; {
-			select {
-			case <-changed:
-				changed = c.bell.wait()
-				again = reign.Primaries(c.State(), number) > 0
-			case <-next.C:
-				again = false
-			case <-ctx.Done():
-				next.Stop()
-				return fmt.Errorf("this node is still primary of %d buckets: %w", reign.Primaries(c.State(), number), ctx.Err())
-			case <-c.ctx.Done():
-				next.Stop()
-				return ErrClosed
-			}
-		}
-		next.Stop()
-	}
-}
-
-func (c *Control) askLeaving(ctx context.Context, number uint64) (others int, err error) {
-	ctx, cancel := context.WithTimeout(ctx, leaveEvery)
-	defer cancel()
-	msg, err := c.nc.RequestWithContext(ctx, subjectLeaving, encode(leaving{number}))
-	if err != nil {
-		return 0, err
-	}
-	answer, err := decodeMessage[leavingAnswer](msg.Data)
-	return answer.Others, err
-}
-
-// handVote waits until the others can decide without this node's vote: right after a cluster was made there may be two voters,
-// and the one that is left could never make a third. The leader's plan promotes another node, or has this one not vote any
-// more, once it knows that this one goes. Nobody is waited for if all others go too.
-func (c *Control) handVote(ctx context.Context, number uint64) {
-	ctx, cancel := context.WithTimeout(ctx, voteWait)
-	defer cancel()
-	look := time.NewTicker(voteLook)
-	defer look.Stop()
-	for told := time.Now(); ; {
-		status := c.arb.Status()
-		if len(status.Voters) > 2 || !slices.Contains(status.Voters, status.Raft) {
-			return
-		}
-		if now := time.Now(); now.Sub(told) >= leaveEvery {
-			told = now
-			if others, err := c.askLeaving(ctx, number); err == nil && others == 0 {
-				return
-			}
-		}
-		select {
-		case <-look.C:
-		case <-ctx.Done():
-			return
-		case <-c.ctx.Done():
-			return
-		}
-	}
-}
-
-// everybodyAway says that this node knows of nobody else who is there.
-func (c *Control) everybodyAway() bool {
-	state, seen := c.State(), c.seen.Load()
-	for i := range state.Nodes {
-		n := &state.Nodes[i]
-		if n.ID != c.cfg.Identifier && !n.Arbiter && !seen.away[n.Number] {
-			return false
-		}
-	}
-	return true
-}
-
-// abdicate hands the leadership to the best of the others, if there is one.
-func (c *Control) abdicate(ctx context.Context) {
-	timer := time.NewTimer(transferWait)
-	defer timer.Stop()
-	for {
-		changed := c.bell.wait()
-		if !c.arb.Status().Leading || c.arb.Transfer(ctx, 0) != nil {
-			return
-		}
+		timer.Reset(out.Next)
 		select {
 		case <-changed:
 		case <-timer.C:
-			return
 		case <-ctx.Done():
-			return
 		case <-c.ctx.Done():
-			return
+			return leave.Output{}, ErrClosed
 		}
 	}
+}
+
+// askLeaving asks whoever leads.
+func (c *Control) askLeaving(ctx context.Context, number uint64) *leave.Heard {
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(leave.AskWait))
+	defer cancel()
+	silence := leave.Silence
+	msg, err := c.nc.RequestWithContext(ctx, subjectLeaving, encode(leaving{number}))
+	if err != nil {
+		return &silence
+	}
+	answer, err := decodeMessage[leavingAnswer](msg.Data)
+	if err != nil {
+		c.log.Warn("the leader's answer to a node that leaves cannot be read", "error", err)
+		return &silence
+	}
+	return &leave.Heard{Asked: true, Others: answer.Others}
 }
 
 // Cluster asks all nodes for their status and gives what came, by number, when all have answered that are registered and

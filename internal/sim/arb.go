@@ -263,10 +263,18 @@ func (a *arb) peer(raft uint64, alive bool) {
 // applied, mayLease and event are those of control/callback.go.
 func (p *process) applied(change uint64) {
 	p.desk.with(func(in *desk.Inbox) { in.Push(change, p.arb.fsm.State()) })
-	if p.enrols != nil && p.identity.Number == 0 {
+	p.rung()
+	p.wakeReign()
+}
+
+// rung is control.bell.
+func (p *process) rung() {
+	if p.enrols != nil {
 		p.enrols.ring()
 	}
-	p.wakeReign()
+	if p.leaving != nil {
+		p.leaving.ring()
+	}
 }
 
 func (p *process) mayLease(number, raft uint64) error {
@@ -277,8 +285,8 @@ func (p *process) event(e core.Event) {
 	if e, ok := e.(core.Quarantine); ok {
 		p.w.fail("the state of node %d has come apart at change %d: %x, the leader's is %x", e.Number, e.Change, e.Have, e.Want)
 	}
-	if _, ok := e.(core.Leadership); ok && p.enrols != nil {
-		p.enrols.ring()
+	if _, ok := e.(core.Leadership); ok {
+		p.rung()
 	}
 	changed := false
 	p.desk.with(func(in *desk.Inbox) { changed = in.Arbiter(e) })

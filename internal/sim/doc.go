@@ -13,11 +13,11 @@
 // # What is the code that ships
 //
 // bucket, bucket/chain and bucket/replicated; internal/journal on files in memory (files.go), down to the byte; arbiter/core; conf/shared; arbiter/plan while a
-// node leads; broker/control/flow, enrol (how a process becomes its node), desk (what the copies are told) and reign (what a
-// leader does); broker/parking (what becomes of a request that its bucket does not take). Messages of the chain and frames of Raft are bytes on their way.
+// node leads; broker/control/flow, enrol (how a process becomes its node), desk (what the copies are told), reign (what a
+// leader does) and leave (how a node goes); broker/parking (what becomes of a request that its bucket does not take). Messages of the chain and frames of Raft are bytes on their way.
 //
-// desk.go, reign.go and enrol.go are the simulator's copies of broker/control/teller.go, leading.go, starts.go and register.go: they
-// put into an inbox, step, and carry out effects, and decide nothing.
+// desk.go, reign.go, enrol.go and leave.go are the simulator's copies of broker/control/teller.go, leading.go, starts.go and register.go,
+// and leave.go: they put into an inbox, step, and carry out effects, and decide nothing.
 //
 // Clients are of three kinds, and there are up to three zones with the same users, names, inboxes and request ids in each: session clients run
 // internal/machine, with its Road and Roam, over a connection to one server (client_session.go, client_wish.go: what their owners do);

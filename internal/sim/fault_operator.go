@@ -13,7 +13,7 @@ var operatorKinds = []kind{
 	{"leadership transferred", (*world).transfer},
 	{"node leaves and comes back", func(w *world) bool {
 		m := w.someServing()
-		if m == nil || m.p.leaving {
+		if m == nil || m.p.leaving != nil {
 			return false
 		}
 		m.p.leave()
@@ -154,18 +154,18 @@ func (w *world) transfer() bool {
 	if p == nil {
 		return false
 	}
-	p.transfer()
+	p.transfer(func(outcome) {})
 	return true
 }
 
-func (p *process) transfer() {
+func (p *process) transfer(done func(outcome)) {
 	p.arb.call(second, func(id uint64) error {
 		err := p.arb.node.Transfer(0)
 		if err == nil {
 			p.arb.end(id, outcome{})
 		}
 		return err
-	}, func(outcome) {})
+	}, done)
 }
 
 // leader is the process that leads, nil if there is none.

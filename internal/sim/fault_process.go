@@ -169,7 +169,7 @@ func (w *world) rollingRestart() bool {
 	pause := w.between(300*ms, 3*second)
 	for i, m := range w.machines {
 		w.after(int64(i)*pause, func() {
-			if w.healed || m.p == nil || !m.p.serving || m.p.leaving {
+			if w.healed || m.p == nil || !m.p.serving || m.p.leaving != nil {
 				return
 			}
 			w.fault("node restarted in its turn")

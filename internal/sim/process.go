@@ -29,7 +29,7 @@ type process struct {
 	reign    *leading
 	barred   map[uint64]bool
 	seen     seen
-	leaving  bool
+	leaving  *leaving
 
 	// package broker
 	number, life uint64

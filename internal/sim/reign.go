@@ -60,7 +60,7 @@ func (r *leading) run() {
 	p := r.p
 	facts := reign.Facts{
 		State: p.shared(), Leases: p.arb.leases, Status: p.arb.node.Status(), Away: p.seen.away, Gone: p.seen.gone,
-		Number: p.identity.Number, Leaving: p.leaving, Now: p.m.clock(),
+		Number: p.identity.Number, Leaving: p.leaving != nil, Now: p.m.clock(),
 	}
 	out := r.room.Step(facts, r.inbox.Take())
 	r.carryOut(&out)
@@ -160,7 +160,9 @@ func (r *leading) register(request shared.Register, answer func(reign.Answer)) {
 	r.put(reign.Register{Asker: r.asker(func(m any) { answer(m.(reign.Answer)) }), Request: request})
 }
 
-func (r *leading) leave(number uint64) { r.put(reign.Leave{Number: number}) }
+func (r *leading) leave(number uint64, answer func(others int)) {
+	r.put(reign.Leave{Asker: r.asker(func(m any) { answer(m.(int)) }), Number: number})
+}
 
 // ask is control/ask.go: a primary wants a view.
 func (p *process) ask(bucket uint32, view chain.View) {
