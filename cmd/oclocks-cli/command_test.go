@@ -161,21 +161,24 @@ func TestSessionsByHand(t *testing.T) {
 
 func TestWatch(t *testing.T) {
 	c := startBroker(t)
-	w := c.start("watch", "lock", "--json")
+	w := c.start("watch", "lock", "--json", "--prefix", "a/")
 	// Its subscription is there once it sees the first event.
 	seen := make(chan string, 1)
 	go func() { seen <- w.line(`{"subject":"locks.event.lock.granted.`) }()
 	for event := ""; event == ""; {
-		c.ok("lock", "a", "--", "true")
+		c.ok("lock", "another", "--", "true")
+		c.ok("lock", "a/1", "--", "true")
 		select {
 		case event = <-seen:
 		default:
 		}
 	}
-	w.line(`{"subject":"locks.event.lock.released.`)
+	if next := w.line(`{"subject":"locks.event.lock.released.`); strings.Contains(next, "another") {
+		t.Errorf("not asked for: %s", next)
+	}
 	w.signal(syscall.SIGTERM)
-	if code, _, errs := w.end(); code != 0 {
-		t.Errorf("ended with %d\n%s", code, errs)
+	if code, out, errs := w.end(); code != 0 || strings.Contains(out, "another") {
+		t.Errorf("ended with %d\n%s\n%s", code, out, errs)
 	}
 	if _, _, code := c.run("watch", "nonsense"); code != 64 {
 		t.Errorf("nonsense: %d", code)

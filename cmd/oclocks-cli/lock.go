@@ -31,7 +31,8 @@ If oclocks-cli itself is killed with SIGKILL, Linux kills the command too. What 
 then: it goes on without the lock, which is free again after --grace. Use the token where that matters, or start the
 command as "sh -c 'exec CMD'", so that there is no shell in between. A set-user-ID command is not killed either.
 
-Suspended with Ctrl-Z for longer than its lease, the lock is lost; the command is killed before it goes on.
+Suspended with Ctrl-Z for longer than its lease, the lock is lost; the command is killed before it goes on. If oclocks-cli
+alone is stopped (kill -STOP), nobody watches over the command, and it goes on when the lock is lost.
 
 Exit codes, if there is a command: that of the command; 128+n if signal n ended it; 126 if it cannot be run, 127 if there is
 no such command (no lock is taken then); 75 if the lock was not acquired (or -E); 76 if it was lost, whatever the command

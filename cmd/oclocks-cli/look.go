@@ -97,7 +97,8 @@ A resource that can remember the highest token it has seen has no need to ask.`,
 }
 
 func watchCommand(app *cli.App) *cobra.Command {
-	return &cobra.Command{
+	prefix := ""
+	cmd := &cobra.Command{
 		Use:   "watch [lock|server|session|all]",
 		Short: "Print events as they come", GroupID: groupLook,
 		Long: `Print events as they come, until Ctrl-C.
@@ -107,7 +108,7 @@ func watchCommand(app *cli.App) *cobra.Command {
   session   what the sessions of your user are told: lost locks, grants of waiting requests
   all       all of these, the default`,
 		Example: `  oclocks-cli watch
-  oclocks-cli watch lock --json`,
+  oclocks-cli watch lock --prefix orders/ --json`,
 		ValidArgs: cli.WatchFamilies,
 		Args:      arguments(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -115,9 +116,11 @@ func watchCommand(app *cli.App) *cobra.Command {
 			if len(args) == 1 {
 				family = args[0]
 			}
-			return app.Watch(cmd.Context(), family)
+			return app.Watch(cmd.Context(), family, prefix)
 		},
 	}
+	cmd.Flags().StringVar(&prefix, "prefix", "", "of locks, only those whose names begin with `TEXT`")
+	return cmd
 }
 
 func topCommand(app *cli.App) *cobra.Command {

@@ -62,8 +62,8 @@ func sessionKeepCommand(app *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "keep [--once] [TOKEN]",
 		Short: "Keep a session alive until Ctrl-C",
-		Long: `Keep a session alive, at each half of its lease, until Ctrl-C; exit code 76 if it is over before. With --json
-each answer is printed.`,
+		Long: `Keep a session alive, at each half of its lease, until Ctrl-C; exit code 76 if it is over before, 69 if no broker
+answers for the rest of its lease. With --json each answer is printed.`,
 		Example: `  oclocks-cli session keep "$OCLOCKS_SESSION"`,
 		Args:    arguments(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {

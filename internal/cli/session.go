@@ -26,9 +26,11 @@ func (a *App) CloseSession(ctx context.Context, session string) error {
 // KeepSession keeps a session alive until a signal; with once it sends a single keep-alive. It prints what is answered.
 func (a *App) KeepSession(ctx context.Context, session string, once bool) error {
 	err := a.with(ctx, nil, func(ctx context.Context, c *client.Client) error {
+		limit := a.Timeout
 		// Beats rise over all who keep the session, one after the other.
 		for beat := uint64(time.Now().UnixMilli()); ; beat++ {
-			kept, err := a.keep(ctx, c, session, beat)
+			sent := time.Now()
+			kept, err := a.keep(ctx, c, session, beat, limit)
 			if err != nil {
 				return &opError{op: subjects.OpKeep, err: err}
 			}
@@ -45,6 +47,7 @@ func (a *App) KeepSession(ctx context.Context, session string, once bool) error 
 			case <-ctx.Done():
 				return context.Cause(ctx)
 			}
+			limit = patience(a.Timeout, kept.Lease, time.Since(sent))
 		}
 	})
 	if i := new(interrupted); errors.As(err, &i) {
@@ -53,8 +56,11 @@ func (a *App) KeepSession(ctx context.Context, session string, once bool) error 
 	return err
 }
 
-func (a *App) keep(ctx context.Context, c *client.Client, session string, beat uint64) (*subjects.Kept, error) {
-	ctx, cancel := a.limited(ctx)
+// patience is how long to ask for a session to be kept that was kept some time ago: it is not over before its lease is.
+func patience(timeout, lease, ago time.Duration) time.Duration { return max(timeout, lease-ago) }
+
+func (a *App) keep(ctx context.Context, c *client.Client, session string, beat uint64, limit time.Duration) (*subjects.Kept, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, errNoAnswer)
 	defer cancel()
 	return c.KeepSession(ctx, session, beat)
 }

@@ -74,6 +74,19 @@ func TestShellQuoting(t *testing.T) {
 	}
 }
 
+// A session that was kept some time ago is there until its lease is over, so that is how long it is worth to ask.
+func TestPatienceWithASession(t *testing.T) {
+	for _, c := range []struct{ timeout, lease, ago, want time.Duration }{
+		{5 * time.Second, time.Minute, 30 * time.Second, 30 * time.Second},
+		{5 * time.Second, 6 * time.Second, 3 * time.Second, 5 * time.Second},
+		{5 * time.Second, time.Second, time.Hour, 5 * time.Second},
+	} {
+		if got := patience(c.timeout, c.lease, c.ago); got != c.want {
+			t.Errorf("%+v: %v", c, got)
+		}
+	}
+}
+
 func TestWords(t *testing.T) {
 	if d, err := Word("--drain", "soft", subjects.Hard, subjects.Soft); err != nil || d != subjects.Soft {
 		t.Errorf("%v, %v", d, err)

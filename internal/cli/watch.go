@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/nats-io/nats.go"
 
@@ -17,8 +18,8 @@ var WatchFamilies = []string{"lock", "server", "session", "all"}
 // watchBuffer is how many events may wait to be printed.
 const watchBuffer = 4096
 
-// Watch prints events as they come, until a signal.
-func (a *App) Watch(ctx context.Context, family string) error {
+// Watch prints events as they come, until a signal; of those about locks only those whose names begin with prefix.
+func (a *App) Watch(ctx context.Context, family, prefix string) error {
 	trouble := make(chan error, 1)
 	onError := nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
 		select {
@@ -27,7 +28,7 @@ func (a *App) Watch(ctx context.Context, family string) error {
 		}
 	})
 	err := a.with(ctx, []client.Option{client.WithNATSOptions(onError)}, func(ctx context.Context, c *client.Client) error {
-		return a.watch(ctx, c, family, trouble)
+		return a.watch(ctx, c, family, prefix, trouble)
 	})
 	if i := new(interrupted); errors.As(err, &i) {
 		return nil // that is how it ends
@@ -35,7 +36,7 @@ func (a *App) Watch(ctx context.Context, family string) error {
 	return err
 }
 
-func (a *App) watch(ctx context.Context, c *client.Client, family string, trouble <-chan error) error {
+func (a *App) watch(ctx context.Context, c *client.Client, family, prefix string, trouble <-chan error) error {
 	var topics []string
 	switch family {
 	case "lock":
@@ -68,7 +69,7 @@ func (a *App) watch(ctx context.Context, c *client.Client, family string, troubl
 	for {
 		select {
 		case msg := <-msgs:
-			if event := decodeEvent(msg); event != nil {
+			if event := decodeEvent(msg); event != nil && concerns(event, prefix) {
 				if err := a.Printer().Body(event); err != nil {
 					return err
 				}
@@ -84,6 +85,17 @@ func (a *App) watch(ctx context.Context, c *client.Client, family string, troubl
 			return context.Cause(ctx)
 		}
 	}
+}
+
+// concerns says whether an event is about a lock whose name begins with prefix, or about none.
+func concerns(event subjects.Body, prefix string) bool {
+	switch e := event.(type) {
+	case *subjects.LockEvent:
+		return strings.HasPrefix(e.Name, prefix)
+	case *subjects.SessionEvent:
+		return e.Name == "" || strings.HasPrefix(e.Name, prefix)
+	}
+	return true
 }
 
 // decodeEvent reads an event, nil if the message is none: a body that does not repeat its subject is from somebody else.

@@ -5,8 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// maxPad bounds the width of a column: a longer cell juts out rather than push all others to the right.
-const maxPad = 48
+// maxPad bounds the width of a column: a longer cell juts out rather than push all others to the right. Users' keys fit, 56 characters.
+const maxPad = 56
 
 // table gathers rows and prints them with aligned columns. It may be printed piece by piece: the widths only grow.
 type table struct {
