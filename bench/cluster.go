@@ -4,15 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/opencluster/oclocks/bench/rig"
 	"github.com/opencluster/oclocks/client"
 	"github.com/opencluster/oclocks/subjects"
 )
@@ -23,37 +20,24 @@ const (
 	perNode       = 2 // connections to each node when there are many workers
 )
 
-// product is the module whose daemon is built when none is named; with its own dependencies, not with those of this module.
-const product = "github.com/opencluster/oclocks"
-
 // binaries are the daemons that are measured: those of --daemon, else the one of this tree, which is built.
 func binaries(ctx context.Context) (all []string, remove func(), err error) {
 	if len(flags.daemons) > 0 {
 		return flags.daemons, func() {}, nil
 	}
-	dir, err := os.MkdirTemp("", "oclocks-bench")
-	if err != nil {
-		return nil, nil, err
-	}
-	remove = func() { os.RemoveAll(dir) } // it is in the temporary directory
-	path := filepath.Join(dir, "oclocks-daemon")
-	tree, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", product).Output()
-	if err != nil {
-		remove()
-		return nil, nil, fmt.Errorf("find the product's tree: %w", err)
-	}
-	build := exec.CommandContext(ctx, "go", "build", "-C", strings.TrimSpace(string(tree)), "-o", path, "./cmd/oclocks-daemon")
-	if out, err := build.CombinedOutput(); err != nil {
-		remove()
-		return nil, nil, fmt.Errorf("build the daemon: %w\n%s", err, out)
-	}
-	return []string{path}, remove, nil
+	path, remove, err := rig.Build(ctx)
+	return []string{path}, remove, err
+}
+
+// startCluster starts n daemons with the flags' arguments and, by index, further ones of single nodes.
+func startCluster(ctx context.Context, path string, n int, of map[int][]string) (*rig.Daemons, error) {
+	return rig.StartCluster(ctx, path, n, rig.Options{Args: flags.args, ArgsOf: of, Keep: flags.keep})
 }
 
 // contest is plain NATS and one or more clusters of daemons in one run: they take turns in each round.
 type contest struct {
-	plain    *plain
-	clusters []*daemons
+	plain    *rig.Plain
+	clusters []*rig.Daemons
 	samples  samples
 }
 
@@ -64,7 +48,7 @@ func startContest(ctx context.Context) (*contest, error) {
 	}
 	defer remove() // those that run need it no more
 	c := &contest{samples: samples{}}
-	if c.plain, err = startPlain(ctx); err != nil {
+	if c.plain, err = rig.StartPlain(ctx); err != nil {
 		return nil, err
 	}
 	for _, path := range paths {
@@ -79,9 +63,9 @@ func startContest(ctx context.Context) (*contest, error) {
 }
 
 func (c *contest) stop() {
-	c.plain.stop()
+	c.plain.Stop()
 	for _, cluster := range c.clusters {
-		cluster.stop()
+		cluster.Stop()
 	}
 }
 
@@ -126,13 +110,13 @@ var clusterParts = []part{
 // latencies measures one worker: plain NATS first, then each cluster.
 func (c *contest) latencies(ctx context.Context) error {
 	for away := range 2 {
-		nc, err := nats.Connect(c.plain.url(away))
+		nc, err := nats.Connect(c.plain.URL(away))
 		if err != nil {
 			return fmt.Errorf("connect to a plain NATS server: %w", err)
 		}
 		err = c.one(ctx, rawRow(away), func(int) (time.Duration, error) {
 			begin := time.Now()
-			err := echoed(nc, 0)
+			err := rig.Echo(nc, 0)
 			return time.Since(begin), err
 		})
 		nc.Close()
@@ -143,7 +127,7 @@ func (c *contest) latencies(ctx context.Context) error {
 	for _, d := range c.clusters {
 		for away := range 2 {
 			if err := c.locksOf(ctx, d, away); err != nil {
-				return fmt.Errorf("%s: %w", d.label, err)
+				return fmt.Errorf("%s: %w", d.Label, err)
 			}
 		}
 	}
@@ -151,13 +135,13 @@ func (c *contest) latencies(ctx context.Context) error {
 }
 
 // locksOf measures locks of which the first node is primary, by a worker that is connected to it or to another one.
-func (c *contest) locksOf(ctx context.Context, d *daemons, away int) error {
-	nc, err := d.only(away)
+func (c *contest) locksOf(ctx context.Context, d *rig.Daemons, away int) error {
+	nc, err := d.Only(away)
 	if err != nil {
 		return err
 	}
 	defer nc.Close()
-	primaries, err := d.primaries(nc)
+	primaries, err := d.Primaries(nc)
 	if err != nil {
 		return err
 	}
@@ -170,22 +154,22 @@ func (c *contest) locksOf(ctx context.Context, d *daemons, away int) error {
 			}
 		}
 	}
-	if err := c.one(ctx, d.row(kindProtocol, away), func(i int) (time.Duration, error) { return l.timed(nc, name(i)) }); err != nil {
+	if err := c.one(ctx, rowOf(d.Label, kindProtocol, away), func(i int) (time.Duration, error) { return l.timed(nc, name(i)) }); err != nil {
 		return err
 	}
-	if err := c.one(ctx, d.row(kindSimple, away), func(i int) (time.Duration, error) {
+	if err := c.one(ctx, rowOf(d.Label, kindSimple, away), func(i int) (time.Duration, error) {
 		simple := *l
 		simple.simple = true
 		return simple.timed(nc, name(i))
 	}); err != nil {
 		return err
 	}
-	cl, err := client.Connect(ctx, d.url(away))
+	cl, err := client.Connect(ctx, d.URL(away))
 	if err != nil {
 		return err
 	}
 	defer cl.Close(ctx) // what it did is measured
-	return c.one(ctx, d.row(kindClient, away), func(i int) (time.Duration, error) {
+	return c.one(ctx, rowOf(d.Label, kindClient, away), func(i int) (time.Duration, error) {
 		m := cl.Mutex(name(i))
 		begin := time.Now()
 		if _, err := m.Lock(ctx); err != nil {
@@ -206,8 +190,8 @@ func (c *contest) one(ctx context.Context, name string, do func(i int) (time.Dur
 		}
 		times = append(times, took)
 	}
-	c.samples.addTime(name+" p50", quantile(times, 0.5))
-	c.samples.addTime(name+" p99", quantile(times, 0.99))
+	c.samples.addTime(name+" p50", rig.Quantile(times, 0.5))
+	c.samples.addTime(name+" p99", rig.Quantile(times, 0.99))
 	return ctx.Err()
 }
 
@@ -219,28 +203,28 @@ const (
 	kindNear     = "protocol, each at its primary"
 )
 
-func (c *daemons) row(kind string, away int) string {
+func rowOf(label, kind string, away int) string {
 	where := ", own node"
 	if away != 0 {
 		where = ", other node"
 	}
-	return c.label + ": " + kind + where
+	return label + ": " + kind + where
 }
 
-func rawRow(away int) string { return (&daemons{label: "NATS"}).row("request", away) }
+func rawRow(away int) string { return rowOf("NATS", "request", away) }
 
 // withClients lends Go clients at all nodes in turn.
-func (c *daemons) withClients(ctx context.Context, do func(clients []*client.Client) error) (err error) {
+func withClients(ctx context.Context, d *rig.Daemons, do func(clients []*client.Client) error) (err error) {
 	var clients []*client.Client
 	defer func() {
-		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), rig.Patience)
 		defer cancel()
 		for _, cl := range clients {
 			err = errors.Join(err, cl.Close(closing))
 		}
 	}()
 	for i := range perNode * clusterNodes {
-		cl, err := client.Connect(ctx, c.url(i%clusterNodes))
+		cl, err := client.Connect(ctx, d.URL(i%clusterNodes))
 		if err != nil {
 			return err
 		}
@@ -252,16 +236,16 @@ func (c *daemons) withClients(ctx context.Context, do func(clients []*client.Cli
 func (c *contest) latencyTable() table {
 	t := table{Title: "Three nodes: one request, or one lock, by one worker",
 		Columns: []string{"p50", "p99", "p50 / NATS", "p99 / NATS"}}
-	row := func(name string) {
+	line := func(name string) {
 		t.add(name, micros(c.samples.time(name+" p50")), micros(c.samples.time(name+" p99")),
 			ratio(c.samples.over(name+" p50", rawRow(1)+" p50")), ratio(c.samples.over(name+" p99", rawRow(1)+" p99")))
 	}
-	row(rawRow(0))
-	row(rawRow(1))
+	line(rawRow(0))
+	line(rawRow(1))
 	for _, d := range c.clusters {
 		for _, kind := range []string{kindProtocol, kindClient, kindSimple} {
-			row(d.row(kind, 0))
-			row(d.row(kind, 1))
+			line(rowOf(d.Label, kind, 0))
+			line(rowOf(d.Label, kind, 1))
 		}
 	}
 	t.note("Medians of %d rounds in which all take turns. / NATS: the plain request to another node in the same round.",

@@ -6,12 +6,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/opencluster/oclocks/bench/rig"
 	"github.com/opencluster/oclocks/subjects"
 )
-
-// acquireText is an acquire as the Go client sends it.
-const acquireText = `{"name":"orders/4711","session":"q83vEjRWeJqrze8SNFZ4mqvN7xI0Vniaq83vEjRWeJqrze8SNFZ4mqvN7xI0Vnia",` +
-	`"request":4711,"done":4709,"wait":"10s","ttl":"30s"}`
 
 // What encoding/json is given for the same texts.
 type (
@@ -34,7 +31,7 @@ func measureCodec(context.Context) ([]table, error) {
 		Bucket: 17, Epoch: 3, Node: "NB3K5WQX", Ticket: 123456, Waited: 12 * time.Millisecond, Beat: 99, Durable: true,
 		Receipt: "q83vEjRWeJqrze8SNFZ4mqvN7xI0Vniaq83vEjRWeJo",
 	}
-	acquire, grantText := []byte(acquireText), grant.AppendJSON(nil)
+	acquire, grantText := []byte(rig.AcquireText), grant.AppendJSON(nil)
 	var plain plainGrant
 	if err := json.Unmarshal(grantText, &plain); err != nil {
 		return nil, fmt.Errorf("read a grant with encoding/json: %w", err)

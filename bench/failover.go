@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/opencluster/oclocks/bench/rig"
 )
 
 const (
@@ -27,7 +28,7 @@ type disaster struct {
 	part   string // for --parts
 	name   string
 	signal syscall.Signal
-	victim func(d *daemons, nc *nats.Conn, round int) (int, error)
+	victim func(d *rig.Daemons, nc *nats.Conn, round int) (int, error)
 	args   map[int][]string // of single daemons
 }
 
@@ -42,14 +43,14 @@ var disasters = []disaster{
 	{"stop-leader", "SIGTERM, primary and leader", syscall.SIGTERM, leading, nil},
 }
 
-func leading(d *daemons, nc *nats.Conn, _ int) (int, error) { return d.leader(nc) }
+func leading(d *rig.Daemons, nc *nats.Conn, _ int) (int, error) { return d.Leader(nc) }
 
-func follower(d *daemons, nc *nats.Conn, round int) (int, error) {
-	leader, err := d.leader(nc)
-	return (leader + 1 + round%(len(d.nodes)-1)) % len(d.nodes), err
+func follower(d *rig.Daemons, nc *nats.Conn, round int) (int, error) {
+	leader, err := d.Leader(nc)
+	return (leader + 1 + round%(len(d.Nodes)-1)) % len(d.Nodes), err
 }
 
-func last(d *daemons, _ *nats.Conn, _ int) (int, error) { return len(d.nodes) - 1, nil }
+func last(d *rig.Daemons, _ *nats.Conn, _ int) (int, error) { return len(d.Nodes) - 1, nil }
 
 // measureFailover measures for how long nobody anywhere is granted anything when a node goes, and what it costs those who
 // ask.
@@ -101,8 +102,8 @@ func watch(ctx context.Context, path string, x *disaster) (w *watched, err error
 	if err != nil {
 		return nil, err
 	}
-	defer d.stop()
-	w = &watched{label: d.label, samples: samples{}}
+	defer d.Stop()
+	w = &watched{label: d.Label, samples: samples{}}
 	load, err := startStrain(ctx, d)
 	if err != nil {
 		return nil, err
@@ -118,8 +119,8 @@ func watch(ctx context.Context, path string, x *disaster) (w *watched, err error
 }
 
 // round lets one node go, looks what happens, and brings it back.
-func (w *watched) round(ctx context.Context, d *daemons, x *disaster, round int) error {
-	nc, err := d.only(0)
+func (w *watched) round(ctx context.Context, d *rig.Daemons, x *disaster, round int) error {
+	nc, err := d.Only(0)
 	if err != nil {
 		return err
 	}
@@ -129,7 +130,7 @@ func (w *watched) round(ctx context.Context, d *daemons, x *disaster, round int)
 		return err
 	}
 	began := time.Now()
-	d.nodes[victim].end(x.signal)
+	d.Nodes[victim].End(x.signal)
 	if err := w.load.until(ctx, time.Now().Add(after)); err != nil {
 		return err
 	}
@@ -137,14 +138,14 @@ func (w *watched) round(ctx context.Context, d *daemons, x *disaster, round int)
 	w.samples.addTime("gap", gap)
 	w.samples.addTime("slowest", slowest)
 	if flags.verbose {
-		fmt.Fprintf(os.Stderr, "%s round %d: %s at %s: no grant for %v, slowest %v\n", x.name, round+1, d.nodes[victim].name,
+		fmt.Fprintf(os.Stderr, "%s round %d: %s at %s: no grant for %v, slowest %v\n", x.name, round+1, d.Nodes[victim].Name,
 			began.Format("15:04:05.000"), gap.Round(time.Millisecond), slowest.Round(time.Millisecond))
 	}
 	began = time.Now()
-	if err := d.start(ctx, victim); err != nil {
+	if err := d.Start(ctx, victim); err != nil {
 		return err
 	}
-	if err := d.settled(ctx); err != nil {
+	if err := d.Settled(ctx); err != nil {
 		return err
 	}
 	if err := w.load.until(ctx, time.Now().Add(before)); err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/opencluster/oclocks/bench/rig"
 	"github.com/opencluster/oclocks/subjects"
 )
 
@@ -85,7 +86,7 @@ func take(ctx context.Context, free <-chan struct{}) error {
 		return context.Cause(ctx)
 	default:
 	}
-	timer := time.NewTimer(patience)
+	timer := time.NewTimer(rig.Patience)
 	defer timer.Stop()
 	select {
 	case <-free:
@@ -93,7 +94,7 @@ func take(ctx context.Context, free <-chan struct{}) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	case <-timer.C:
-		return fmt.Errorf("no grant came for %v", patience)
+		return fmt.Errorf("no grant came for %v", rig.Patience)
 	}
 }
 

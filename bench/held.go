@@ -13,6 +13,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/opencluster/oclocks/bench/rig"
 	"github.com/opencluster/oclocks/conf"
 	"github.com/opencluster/oclocks/subjects"
 )
@@ -94,7 +95,7 @@ func (h *held) measure(ctx context.Context, url string) (f heldFigures, err erro
 	if err != nil {
 		return f, err
 	}
-	f.p50, f.p99, f.rate = quantile(one.times, 0.5), quantile(one.times, 0.99), many.rate()
+	f.p50, f.p99, f.rate = rig.Quantile(one.times, 0.5), rig.Quantile(one.times, 0.99), many.rate()
 	f.cost = (after - before) / time.Duration(many.pairs)
 	f.pause, err = h.collected(ctx, url)
 	return f, err

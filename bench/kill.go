@@ -12,6 +12,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/opencluster/oclocks/bench/rig"
 	"github.com/opencluster/oclocks/broker"
 	"github.com/opencluster/oclocks/conf"
 	"github.com/opencluster/oclocks/subjects"
@@ -42,7 +43,7 @@ func measureKill(ctx context.Context) ([]table, error) {
 		times = append(times, took)
 	}
 	t := table{Title: "From kill -9 of a holder (grace 0s) to the grant of the next waiter", Columns: []string{"p50", "p90", "max"}}
-	t.add(fmt.Sprintf("%d kills", kills), millis(quantile(times, 0.5)), millis(quantile(times, 0.9)), millis(quantile(times, 1)))
+	t.add(fmt.Sprintf("%d kills", kills), millis(rig.Quantile(times, 0.5)), millis(rig.Quantile(times, 0.9)), millis(rig.Quantile(times, 1)))
 	t.note("Goal: %v, typically. The session's lease is 10 s.", killGoal)
 	return []table{t}, nil
 }
@@ -65,7 +66,7 @@ func killOnce(ctx context.Context, daemon *broker.Daemon) (time.Duration, error)
 	}
 	granted := make(chan outcome, 1)
 	go func() {
-		grant, err := l.acquire(nc, &subjects.Request{Name: killedLock, Wait: patience})
+		grant, err := l.acquire(nc, &subjects.Request{Name: killedLock, Wait: rig.Patience})
 		granted <- outcome{grant.Key, time.Now(), err}
 	}()
 	if err := awaitWaiter(ctx, l, nc); err != nil {
@@ -137,7 +138,7 @@ func openSession(nc *nats.Conn) (string, error) {
 		return "", fmt.Errorf("number of the connection: %w", err)
 	}
 	req := subjects.Request{Op: subjects.OpSessionOpen, Server: nc.ConnectedServerId(), CID: cid}
-	msg, err := nc.Request(subjects.SimpleSubject(subjects.OpSessionOpen, subjects.Anyone), req.AppendJSON(nil), patience)
+	msg, err := nc.Request(subjects.SimpleSubject(subjects.OpSessionOpen, subjects.Anyone), req.AppendJSON(nil), rig.Patience)
 	if err != nil {
 		return "", fmt.Errorf("session-open: %w", err)
 	}
@@ -153,7 +154,7 @@ func openSession(nc *nats.Conn) (string, error) {
 
 // awaitWaiter returns when somebody waits for the lock.
 func awaitWaiter(ctx context.Context, l *locks, nc *nats.Conn) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, rig.Patience)
 	defer cancel()
 	for ctx.Err() == nil {
 		body, err := l.ask(nc, &subjects.Request{Op: subjects.OpQuery, Name: killedLock})

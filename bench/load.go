@@ -10,6 +10,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/opencluster/oclocks/bench/rig"
 	"github.com/opencluster/oclocks/client"
 )
 
@@ -102,7 +103,7 @@ func closeAll(conns []*nats.Conn) {
 func overClient(ctx context.Context, url string, workers int) (r result, err error) {
 	var clients []*client.Client
 	defer func() {
-		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), rig.Patience)
 		defer cancel()
 		for _, c := range clients {
 			err = errors.Join(err, c.Close(closing))

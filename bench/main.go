@@ -10,7 +10,7 @@
 // BENCH_10M=1 adds ten million locks to the sections table and held.
 //
 // Read report.go (what a result is), timing.go and load.go, then one file for each section: table.go, codec.go,
-// journal.go, pairs.go (with rawnats.go), held.go (with fill.go and pauses.go), kill.go; daemons.go (processes), plain.go and samples.go before
+// journal.go, pairs.go (with rawnats.go), held.go (with fill.go and pauses.go), kill.go; the package rig and samples.go before
 // cluster.go, throughput.go, queues.go, failover.go (with strain.go) and idle.go.
 package main
 
@@ -24,6 +24,8 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+
+	"github.com/opencluster/oclocks/bench/rig"
 )
 
 // section is one group of measurements.
@@ -59,8 +61,8 @@ func main() {
 		switch os.Args[1] {
 		case holderCommand:
 			exit(hold(os.Args[2:]))
-		case plainCommand:
-			exit(servePlain(os.Args[2:]))
+		case rig.PlainCommand:
+			exit(rig.ServePlain(os.Args[2:]))
 		}
 	}
 	only := flag.String("only", "", "sections to run, of "+sectionNames())

@@ -9,13 +9,11 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/opencluster/oclocks/bench/rig"
 	"github.com/opencluster/oclocks/broker"
 	"github.com/opencluster/oclocks/conf"
 	"github.com/opencluster/oclocks/subjects"
 )
-
-// patience bounds every wait.
-const patience = 20 * time.Second
 
 // measurePairs measures acquire and release through a daemon in this process, over TCP on loopback, next to the same
 // number of plain requests and replies of NATS.
@@ -51,7 +49,7 @@ func measurePairs(ctx context.Context) ([]table, error) {
 		through.add(strconv.Itoa(workers)+" workers", rate(raw.rate()), rate(bare.rate()), rate(full.rate()),
 			ratio(bare.rate()/raw.rate()), ratio(full.rate()/raw.rate()))
 		if workers == 1 {
-			base := quantile(raw.times, 0.5)
+			base := rig.Quantile(raw.times, 0.5)
 			latency.addTimes("NATS alone, two requests", raw, base)
 			latency.addTimes("protocol", bare, base)
 			latency.addTimes("Go client", full, base)
@@ -64,8 +62,8 @@ func measurePairs(ctx context.Context) ([]table, error) {
 }
 
 func (t *table) addTimes(name string, r result, base time.Duration) {
-	p50 := quantile(r.times, 0.5)
-	t.add(name, micros(p50), micros(quantile(r.times, 0.99)), ratio(float64(p50)/float64(base)))
+	p50 := rig.Quantile(r.times, 0.5)
+	t.add(name, micros(p50), micros(rig.Quantile(r.times, 0.99)), ratio(float64(p50)/float64(base)))
 }
 
 // startDaemon starts a broker in development mode that keeps nothing on disk.
@@ -80,7 +78,7 @@ func startDaemon(ctx context.Context) (*broker.Daemon, error) {
 }
 
 func stopDaemon(daemon *broker.Daemon) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), rig.Patience)
 	defer cancel()
 	if err := daemon.Stop(ctx); err != nil {
 		slog.Error("stop the daemon", "error", err)
@@ -139,7 +137,7 @@ func (l *locks) ask(nc *nats.Conn, req *subjects.Request) ([]byte, error) {
 	if !l.simple {
 		subject = subjects.HotSubject(subjects.BucketOf(req.Name, l.buckets), req.Op, subjects.Anyone)
 	}
-	msg, err := nc.Request(subject, req.AppendJSON(nil), patience)
+	msg, err := nc.Request(subject, req.AppendJSON(nil), rig.Patience)
 	if err != nil {
 		return nil, fmt.Errorf("%s %s: %w", req.Op, req.Name, err)
 	}

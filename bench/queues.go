@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/opencluster/oclocks/bench/rig"
 	"github.com/opencluster/oclocks/client"
 )
 
@@ -19,21 +20,21 @@ const (
 // queues measures one lock that many want.
 func (c *contest) queues(ctx context.Context) error {
 	for _, d := range c.clusters {
-		err := d.withClients(ctx, func(clients []*client.Client) error {
+		err := withClients(ctx, d, func(clients []*client.Client) error {
 			if err := c.handOvers(ctx, d, clients); err != nil {
 				return err
 			}
 			return c.drain(ctx, d, clients)
 		})
 		if err != nil {
-			return fmt.Errorf("%s: %w", d.label, err)
+			return fmt.Errorf("%s: %w", d.Label, err)
 		}
 	}
 	return nil
 }
 
 // handOvers counts how often a lock goes from worker to worker, and how evenly.
-func (c *contest) handOvers(ctx context.Context, d *daemons, clients []*client.Client) error {
+func (c *contest) handOvers(ctx context.Context, d *rig.Daemons, clients []*client.Client) error {
 	var served [rivals]int // each by its worker
 	r, err := work(ctx, rivals, func(w int) error {
 		m := clients[w%len(clients)].Mutex("bench/one-for-all")
@@ -43,13 +44,13 @@ func (c *contest) handOvers(ctx context.Context, d *daemons, clients []*client.C
 		served[w]++
 		return m.Unlock(ctx)
 	})
-	c.samples.add(d.label+" hand-overs", r.rate())
-	c.samples.add(d.label+" fairness", float64(slices.Max(served[:]))/float64(max(1, slices.Min(served[:]))))
+	c.samples.add(d.Label+" hand-overs", r.rate())
+	c.samples.add(d.Label+" fairness", float64(slices.Max(served[:]))/float64(max(1, slices.Min(served[:]))))
 	return err
 }
 
 // drain measures how long it takes until the last of many waiters has had the lock, from the release of its holder on.
-func (c *contest) drain(ctx context.Context, d *daemons, clients []*client.Client) error {
+func (c *contest) drain(ctx context.Context, d *rig.Daemons, clients []*client.Client) error {
 	const name = "bench/drained"
 	claim, err := clients[0].Mutex(name).Lock(ctx)
 	if err != nil {
@@ -79,7 +80,7 @@ func (c *contest) drain(ctx context.Context, d *daemons, clients []*client.Clien
 		return err
 	}
 	group.Wait()
-	c.samples.addTime(d.label+" drain", time.Since(begin))
+	c.samples.addTime(d.Label+" drain", time.Since(begin))
 	if err := failed.Load(); err != nil {
 		return *err
 	}
@@ -88,9 +89,9 @@ func (c *contest) drain(ctx context.Context, d *daemons, clients []*client.Clien
 
 // waitersAt returns when that many wait for a lock.
 func waitersAt(ctx context.Context, c *client.Client, name string, n int) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, rig.Patience)
 	defer cancel()
-	err := await(ctx, func() (bool, error) {
+	err := rig.Await(ctx, func() (bool, error) {
 		record, err := c.Query(ctx, name)
 		return err == nil && record.Waiting == n, err
 	})
@@ -104,8 +105,8 @@ func (c *contest) queueTable() table {
 	t := table{Title: "Three nodes: one lock that many want, Go client",
 		Columns: []string{"hand-overs, 10 workers", "most / least served", "1,000 waiters drained"}}
 	for _, d := range c.clusters {
-		t.add(d.label, rate(c.samples.median(d.label+" hand-overs")), ratio(c.samples.median(d.label+" fairness")),
-			millis(c.samples.time(d.label+" drain")))
+		t.add(d.Label, rate(c.samples.median(d.Label+" hand-overs")), ratio(c.samples.median(d.Label+" fairness")),
+			millis(c.samples.time(d.Label+" drain")))
 	}
 	t.note("Goal: 6,000 a second, 1.05, 300 ms.")
 	return t

@@ -5,6 +5,7 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
+	"github.com/opencluster/oclocks/bench/rig"
 )
 
 // echo is a plain NATS server with a responder in the process that sends back what it gets: the least that a request and
@@ -21,9 +22,9 @@ func startEcho() (*echo, error) {
 	}
 	s.Start()
 	e := &echo{server: s}
-	if !s.ReadyForConnections(patience) {
+	if !s.ReadyForConnections(rig.Patience) {
 		e.stop()
-		return nil, fmt.Errorf("the plain NATS server is not ready after %v", patience)
+		return nil, fmt.Errorf("the plain NATS server is not ready after %v", rig.Patience)
 	}
 	if e.conn, err = nats.Connect("", nats.InProcessServer(s)); err != nil {
 		e.stop()
@@ -48,7 +49,7 @@ func (e *echo) url() string { return e.server.ClientURL() }
 
 func (e *echo) pair(nc *nats.Conn, _ int) error {
 	for range 2 {
-		if _, err := nc.Request("echo", []byte(acquireText), patience); err != nil {
+		if _, err := nc.Request("echo", []byte(rig.AcquireText), rig.Patience); err != nil {
 			return fmt.Errorf("echo: %w", err)
 		}
 	}

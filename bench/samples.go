@@ -3,6 +3,8 @@ package main
 import (
 	"slices"
 	"time"
+
+	"github.com/opencluster/oclocks/bench/rig"
 )
 
 // samples has what was measured by name, one figure for each round.
@@ -11,7 +13,7 @@ type samples map[string][]float64
 func (s samples) add(name string, v float64)           { s[name] = append(s[name], v) }
 func (s samples) addTime(name string, d time.Duration) { s.add(name, float64(d)) }
 
-func (s samples) median(name string) float64 { return median(s[name]) }
+func (s samples) median(name string) float64 { return rig.Median(s[name]) }
 
 func (s samples) time(name string) time.Duration { return time.Duration(s.median(name)) }
 
@@ -31,14 +33,5 @@ func (s samples) over(name, base string) float64 {
 			all = append(all, v/s[base][i])
 		}
 	}
-	return median(all)
-}
-
-func median(values []float64) float64 {
-	if len(values) == 0 {
-		return 0
-	}
-	sorted := slices.Sorted(slices.Values(values))
-	n := len(sorted)
-	return (sorted[(n-1)/2] + sorted[n/2]) / 2
+	return rig.Median(all)
 }

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/opencluster/oclocks/bench/rig"
 	"github.com/opencluster/oclocks/client"
 )
 
@@ -38,11 +39,11 @@ type taken struct {
 }
 
 // startStrain starts the workers, each with a Go client of its own, on all nodes in turn.
-func startStrain(ctx context.Context, d *daemons) (*strain, error) {
+func startStrain(ctx context.Context, d *rig.Daemons) (*strain, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	s := &strain{cancel: cancel}
 	for i := range failoverWorkers {
-		c, err := client.Connect(ctx, d.urls(i%len(d.nodes)))
+		c, err := client.Connect(ctx, d.URLs(i%len(d.Nodes)))
 		if err != nil {
 			return nil, errors.Join(err, s.stop())
 		}
@@ -50,7 +51,7 @@ func startStrain(ctx context.Context, d *daemons) (*strain, error) {
 			for n := 0; ctx.Err() == nil; n++ {
 				s.once(ctx, c, fmt.Sprint("strain/", (i/2*7+n)%strainLocks)) // two meet at each lock now and then
 			}
-			closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+			closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), rig.Patience)
 			defer cancel()
 			if err := c.Close(closing); err != nil {
 				s.problem("close: %v", err)
@@ -61,7 +62,7 @@ func startStrain(ctx context.Context, d *daemons) (*strain, error) {
 }
 
 func (s *strain) once(ctx context.Context, c *client.Client, name string) {
-	asking, cancel := context.WithTimeout(ctx, patience)
+	asking, cancel := context.WithTimeout(ctx, rig.Patience)
 	defer cancel()
 	t := taken{name: name, asked: time.Now()}
 	claim, err := c.Mutex(name).Lock(asking)
@@ -76,7 +77,7 @@ func (s *strain) once(ctx context.Context, c *client.Client, name string) {
 	if claim.State() == client.Held {
 		t.gave = time.Now()
 	}
-	giving, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	giving, cancel := context.WithTimeout(context.WithoutCancel(ctx), rig.Patience)
 	defer cancel()
 	err = claim.Release(giving)
 	switch {
@@ -116,8 +117,8 @@ func (s *strain) until(ctx context.Context, at time.Time) error {
 		return ctx.Err()
 	}
 	begin := time.Now()
-	return await(ctx, func() (bool, error) {
-		if time.Since(begin) > patience {
+	return rig.Await(ctx, func() (bool, error) {
+		if time.Since(begin) > rig.Patience {
 			return false, fmt.Errorf("the workers are stuck: %v", s.problems())
 		}
 		return s.namesSince(begin) >= strainLocks/2, nil

@@ -9,6 +9,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/opencluster/oclocks/bench/rig"
 	"github.com/opencluster/oclocks/client"
 	"github.com/opencluster/oclocks/subjects"
 )
@@ -21,7 +22,7 @@ func (c *contest) throughputs(ctx context.Context) error {
 		}
 		for _, d := range c.clusters {
 			if err := c.pairsOf(ctx, d, workers); err != nil {
-				return fmt.Errorf("%s, %d workers: %w", d.label, workers, err)
+				return fmt.Errorf("%s, %d workers: %w", d.Label, workers, err)
 			}
 		}
 	}
@@ -30,7 +31,7 @@ func (c *contest) throughputs(ctx context.Context) error {
 
 // rawPairs are two requests each: to another node; and a third of them to the own one, as locks are spread.
 func (c *contest) rawPairs(ctx context.Context, workers int) error {
-	conns, err := connectEach(c.plain.url)
+	conns, err := connectEach(c.plain.URL)
 	if err != nil {
 		return err
 	}
@@ -40,13 +41,13 @@ func (c *contest) rawPairs(ctx context.Context, workers int) error {
 		if spread {
 			name = rawSpread
 		}
-		r, err := c.worked(ctx, c.plain.servers, workers, func(w int) error {
+		r, err := c.worked(ctx, c.plain.Servers, workers, func(w int) error {
 			to := w + 1
 			if spread {
 				to = w + w/clusterNodes // a third each to the own node, the next one and the one after
 			}
 			for range 2 {
-				if err := echoed(conns[w%len(conns)], to%clusterNodes); err != nil {
+				if err := rig.Echo(conns[w%len(conns)], to%clusterNodes); err != nil {
 					return err
 				}
 			}
@@ -61,8 +62,8 @@ func (c *contest) rawPairs(ctx context.Context, workers int) error {
 }
 
 // worked is what workers got done, with the processor time that the servers took for it.
-func (c *contest) worked(ctx context.Context, servers []*child, workers int, pair func(worker int) error) (result, error) {
-	before, err := processors(servers)
+func (c *contest) worked(ctx context.Context, servers []*rig.Child, workers int, pair func(worker int) error) (result, error) {
+	before, err := rig.Processors(servers)
 	if err != nil {
 		return result{}, err
 	}
@@ -70,7 +71,7 @@ func (c *contest) worked(ctx context.Context, servers []*child, workers int, pai
 	if err != nil {
 		return r, err
 	}
-	after, err := processors(servers)
+	after, err := rig.Processors(servers)
 	r.used = after - before
 	return r, err
 }
@@ -105,42 +106,42 @@ func connectEach(url func(i int) string) ([]*nats.Conn, error) {
 }
 
 // pairsOf measures pairs of acquire and release, each worker with a lock of its own, two thirds of which another node has.
-func (c *contest) pairsOf(ctx context.Context, d *daemons, workers int) error {
-	conns, err := connectEach(d.url)
+func (c *contest) pairsOf(ctx context.Context, d *rig.Daemons, workers int) error {
+	conns, err := connectEach(d.URL)
 	if err != nil {
 		return err
 	}
 	defer closeAll(conns)
-	primaries, err := d.primaries(conns[0])
+	primaries, err := d.Primaries(conns[0])
 	if err != nil {
 		return err
 	}
 	for _, kind := range []string{kindProtocol, kindSimple} {
 		l := &locks{buckets: uint32(len(primaries)), simple: kind == kindSimple}
-		r, err := c.worked(ctx, d.children(), workers, func(w int) error { return l.pair(conns[w%len(conns)], w) })
+		r, err := c.worked(ctx, d.Children(), workers, func(w int) error { return l.pair(conns[w%len(conns)], w) })
 		if err != nil {
 			return fmt.Errorf("%s: %w", kind, err)
 		}
-		c.paired(d.label+": "+kind, workers, r)
+		c.paired(d.Label+": "+kind, workers, r)
 	}
 	near := &locks{buckets: uint32(len(primaries))}
-	r, err := c.worked(ctx, d.children(), workers, func(w int) error {
+	r, err := c.worked(ctx, d.Children(), workers, func(w int) error {
 		at := primaries[subjects.BucketOf(near.name(w), near.buckets)]
 		return near.pair(conns[at+clusterNodes*(w%perNode)], w)
 	})
 	if err != nil {
 		return fmt.Errorf("%s: %w", kindNear, err)
 	}
-	c.paired(d.label+": "+kindNear, workers, r)
-	return d.withClients(ctx, func(clients []*client.Client) error {
-		r, err := c.worked(ctx, d.children(), workers, func(w int) error {
+	c.paired(d.Label+": "+kindNear, workers, r)
+	return withClients(ctx, d, func(clients []*client.Client) error {
+		r, err := c.worked(ctx, d.Children(), workers, func(w int) error {
 			m := clients[w%len(clients)].Mutex("bench/" + strconv.Itoa(w))
 			if _, err := m.Lock(ctx); err != nil {
 				return err
 			}
 			return m.Unlock(ctx)
 		})
-		c.paired(d.label+": "+kindClient, workers, r)
+		c.paired(d.Label+": "+kindClient, workers, r)
 		return err
 	})
 }
@@ -148,17 +149,17 @@ func (c *contest) pairsOf(ctx context.Context, d *daemons, workers int) error {
 func (c *contest) throughputTable() table {
 	t := table{Title: "Three nodes: pairs a second, workers spread over all nodes",
 		Columns: []string{"64 workers", "256 workers", "64 / NATS", "256 / NATS", "servers, 64", "servers, 256"}}
-	row := func(name string) {
+	line := func(name string) {
 		a, b := rateOf(name, 64), rateOf(name, 256)
 		t.add(name, rate(c.samples.median(a)), rate(c.samples.median(b)),
 			ratio(c.samples.over(a, rateOf(rawRow(1), 64))), ratio(c.samples.over(b, rateOf(rawRow(1), 256))),
 			micros(c.samples.time(usedBy(name, 64))), micros(c.samples.time(usedBy(name, 256))))
 	}
-	row(rawRow(1))
-	row(rawSpread)
+	line(rawRow(1))
+	line(rawSpread)
 	for _, d := range c.clusters {
 		for _, kind := range []string{kindProtocol, kindNear, kindClient, kindSimple} {
-			row(d.label + ": " + kind)
+			line(d.Label + ": " + kind)
 		}
 	}
 	t.note("Each worker has a lock of its own; all share %d connections. Goal: 1.0, locks.acquire 0.5.", perNode*clusterNodes)

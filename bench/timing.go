@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"slices"
 	"syscall"
 	"time"
 )
@@ -43,13 +42,4 @@ func processorTime() (time.Duration, error) {
 		return 0, fmt.Errorf("ask for the processor time used: %w", err)
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano()), nil
-}
-
-// quantile is the q-th quantile of times, 0 to 1; it sorts them.
-func quantile(times []time.Duration, q float64) time.Duration {
-	slices.Sort(times)
-	if len(times) == 0 {
-		return 0
-	}
-	return times[min(len(times)-1, int(q*float64(len(times))))]
 }

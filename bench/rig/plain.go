@@ -1,4 +1,4 @@
-package main
+package rig
 
 import (
 	"context"
@@ -16,27 +16,32 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// plainCommand makes this program one of three plain NATS servers with a responder in the process.
-const plainCommand = "plain-nats"
+// PlainCommand makes this program one of three plain NATS servers with a responder in the process.
+const PlainCommand = "plain-nats"
+
+// AcquireText is an acquire as the Go client sends it.
+const AcquireText = `{"name":"orders/4711","session":"q83vEjRWeJqrze8SNFZ4mqvN7xI0Vniaq83vEjRWeJqrze8SNFZ4mqvN7xI0Vnia",` +
+	`"request":4711,"done":4709,"wait":"10s","ttl":"30s"}`
 
 const plainServing = "plain server serves"
 
-// plain is a cluster of three NATS servers that are processes of their own, without TLS. On the i-th one a responder inside
+// Plain is a cluster of three NATS servers that are processes of their own, without TLS. On the i-th one a responder inside
 // of the process sends back what it gets at echo.i: the yardstick of what a request and its reply cost.
-type plain struct {
+type Plain struct {
 	dir     string
 	clients []string
-	servers []*child
+	Servers []*Child
 }
 
-func startPlain(ctx context.Context) (p *plain, err error) {
-	p = &plain{}
+// StartPlain returns when each responder is reached from each server.
+func StartPlain(ctx context.Context) (p *Plain, err error) {
+	p = &Plain{}
 	if p.dir, err = os.MkdirTemp("", "oclocks-bench"); err != nil {
 		return nil, err
 	}
 	defer func() {
 		if err != nil {
-			p.stop()
+			p.Stop()
 		}
 	}()
 	self, err := os.Executable()
@@ -44,21 +49,21 @@ func startPlain(ctx context.Context) (p *plain, err error) {
 		return nil, fmt.Errorf("find this program: %w", err)
 	}
 	const n = 3
-	addresses, err := freeAddresses(2 * n)
+	addresses, err := FreeAddresses(2 * n)
 	if err != nil {
 		return nil, err
 	}
 	p.clients = addresses[:n]
 	for i := range n {
-		cmd := exec.Command(self, plainCommand, strconv.Itoa(i), addresses[i], addresses[n+i], strings.Join(addresses[n:], ","))
-		c, err := spawn(cmd, filepath.Join(p.dir, fmt.Sprint(i, ".log")), plainServing)
+		cmd := exec.Command(self, PlainCommand, strconv.Itoa(i), addresses[i], addresses[n+i], strings.Join(addresses[n:], ","))
+		c, err := Spawn(cmd, filepath.Join(p.dir, fmt.Sprint(i, ".log")), plainServing)
 		if err != nil {
 			return nil, fmt.Errorf("start a plain NATS server: %w", err)
 		}
-		p.servers = append(p.servers, c)
+		p.Servers = append(p.Servers, c)
 	}
-	for _, c := range p.servers {
-		if err := c.serving(ctx); err != nil {
+	for _, c := range p.Servers {
+		if err := c.Serving(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -66,17 +71,17 @@ func startPlain(ctx context.Context) (p *plain, err error) {
 }
 
 // reach waits until each responder is reached from each server.
-func (p *plain) reach(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+func (p *Plain) reach(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, Patience)
 	defer cancel()
 	for i := range p.clients {
-		nc, err := nats.Connect(p.url(i))
+		nc, err := nats.Connect(p.URL(i))
 		if err != nil {
 			return fmt.Errorf("connect to a plain NATS server: %w", err)
 		}
 		defer nc.Close() //nolint:gocritic // one for each server
 		for k := range p.clients {
-			if err := await(ctx, func() (bool, error) {
+			if err := Await(ctx, func() (bool, error) {
 				_, err := nc.RequestWithContext(ctx, echoSubject(k), nil)
 				if errors.Is(err, nats.ErrNoResponders) {
 					return false, nil
@@ -90,27 +95,29 @@ func (p *plain) reach(ctx context.Context) error {
 	return nil
 }
 
-func (p *plain) url(i int) string { return "nats://" + p.clients[i] }
+// URL is the address of the i-th server for clients.
+func (p *Plain) URL(i int) string { return "nats://" + p.clients[i] }
 
-func (p *plain) stop() {
-	for _, c := range p.servers {
-		c.kill()
+// Stop kills the servers.
+func (p *Plain) Stop() {
+	for _, c := range p.Servers {
+		c.Kill()
 	}
 	os.RemoveAll(p.dir) // it is in the temporary directory
 }
 
 func echoSubject(i int) string { return "echo." + strconv.Itoa(i) }
 
-// echoed is one request to the responder of a server.
-func echoed(nc *nats.Conn, i int) error {
-	if _, err := nc.Request(echoSubject(i), []byte(acquireText), patience); err != nil {
+// Echo is one request to the responder of a server.
+func Echo(nc *nats.Conn, i int) error {
+	if _, err := nc.Request(echoSubject(i), []byte(AcquireText), Patience); err != nil {
 		return fmt.Errorf("echo: %w", err)
 	}
 	return nil
 }
 
-// servePlain is the process of one plain server: number, client address, route address, all route addresses.
-func servePlain(args []string) error {
+// ServePlain is the process of one plain server: number, client address, route address, all route addresses.
+func ServePlain(args []string) error {
 	if len(args) != 4 {
 		return errors.New("expected a number, two addresses and a list")
 	}
@@ -138,8 +145,8 @@ func servePlain(args []string) error {
 		return fmt.Errorf("make a plain NATS server: %w", err)
 	}
 	s.Start()
-	if !s.ReadyForConnections(patience) {
-		return fmt.Errorf("the plain NATS server is not ready after %v", patience)
+	if !s.ReadyForConnections(Patience) {
+		return fmt.Errorf("the plain NATS server is not ready after %v", Patience)
 	}
 	nc, err := nats.Connect("", nats.InProcessServer(s))
 	if err != nil {
