@@ -55,6 +55,11 @@ func TestPurityCheck(t *testing.T) {
 	}
 }
 
+func TestLinterCheck(t *testing.T) {
+	compare(t, checkLinter("files:\n  - \"**/room/*.go\"\n", []string{"room", "room/inner"}), []string{
+		".golangci.yml: depguard has no rule for the pure room room/inner"})
+}
+
 func TestPurityCheckOfOneRoom(t *testing.T) {
 	const code = "package core\nimport (\"google.golang.org/protobuf/proto\"; \"go.etcd.io/raft/v3\"; \"go.etcd.io/raft/v3/raftpb\")\n" +
 		"var _ raftpb.Entry\nvar _ = proto.Clone\nvar _ = proto.Reset\nvar _ = raft.StartNode\n"

@@ -97,6 +97,25 @@ func TestPureRoomsArePure(t *testing.T) {
 	}
 }
 
+// TestTheLinterKnowsEveryPureRoom compares the list of pure rooms with depguard's rules.
+func TestTheLinterKnowsEveryPureRoom(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(root(t), ".golangci.yml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	report(t, checkLinter(string(text), pureRooms))
+}
+
+func checkLinter(config string, rooms []string) []string {
+	var findings []string
+	for _, room := range rooms {
+		if !strings.Contains(config, `"**/`+room+`/*.go"`) {
+			findings = append(findings, ".golangci.yml: depguard has no rule for the pure room "+room)
+		}
+	}
+	return findings
+}
+
 // listed is what `go list` tells of a package.
 type listed struct {
 	ImportPath string
