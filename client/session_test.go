@@ -136,7 +136,7 @@ func TestLocksEndWithAForgetfulBroker(t *testing.T) {
 // Another process comes back as the session with its secret; who had it before is told.
 func TestSecretTakesTheSessionOver(t *testing.T) {
 	d := brokertest.Start(t)
-	first := connect(t, d, client.WithLease(2*time.Second))
+	first := connect(t, d, client.WithLease(4*time.Second))
 	session, err := first.Session(within(t))
 	must(t, err)
 	claim := lockOf(t, first.Mutex("x"))
