@@ -10,15 +10,8 @@ import (
 	"github.com/opencluster/oclocks/conf/shared"
 )
 
-// adopt takes over what has changed in the shared configuration. It is called in order, and does not wait: what takes
-// longer is done by the goroutine of follow.
-func (d *Daemon) adopt(old, now *shared.State) {
-	d.dropRemoved(old, now)
-	if old == nil || !slices.EqualFunc(old.Nodes, now.Nodes, sameNode) || old.Settings.Copies != now.Settings.Copies {
-		d.scores(now)
-	} else if now.Settings.Copies != 0 {
-		d.scoresMoved(old, now)
-	}
+// adopt has those look who follow the shared configuration. It does not wait.
+func (d *Daemon) adopt() {
 	d.events.notice()
 	select {
 	case d.adopted <- struct{}{}:
@@ -28,38 +21,6 @@ func (d *Daemon) adopt(old, now *shared.State) {
 	case d.turned <- struct{}{}:
 	default:
 	}
-}
-
-// dropRemoved tells the copies that nodes were removed from the cluster. They are away for ever, and a chain in which nothing
-// happens would not notice by itself.
-func (d *Daemon) dropRemoved(old, now *shared.State) {
-	if old == nil {
-		return
-	}
-	for i := range old.Nodes {
-		if number := old.Nodes[i].Number; removed(now, number) {
-			d.tell(func(s *shard) { s.all(func(c *cell) { c.Chain().Away(number, true) }) })
-		}
-	}
-}
-
-// removed says whether there was a node with this number and is none any more. Numbers are given once, in their order.
-func removed(state *shared.State, number uint64) bool {
-	return number <= state.Last && state.Node(number) == nil
-}
-
-// scoresMoved does what scores does for buckets that have another primary: who gave one away need not have a copy any more.
-func (d *Daemon) scoresMoved(old, now *shared.State) {
-	for number := range min(len(old.Views), len(now.Views)) {
-		if old.Views[number].Primary() != now.Views[number].Primary() {
-			d.tellCell(uint32(number), func(s *shard, c *cell) { s.score(c, now) })
-		}
-	}
-}
-
-// sameNode compares what matters for who should have copies, and which.
-func sameNode(a, b shared.Node) bool {
-	return a.Number == b.Number && a.Location == b.Location && a.Drain == b.Drain && a.Priority == b.Priority && a.Life == b.Life
 }
 
 // follow brings the zones and the routes to what the shared configuration says, whenever that has changed.

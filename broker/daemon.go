@@ -210,8 +210,7 @@ func (d *Daemon) serve(ctx context.Context, state *shared.State) error {
 	for _, s := range d.shards {
 		go s.run()
 	}
-	d.scores(state)
-	d.control.Serve(&copies{d: d})
+	d.control.Serve(newCopies(d, state))
 	if d.system, err = d.watchSystem(); err != nil {
 		return err
 	}

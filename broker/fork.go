@@ -1,9 +1,6 @@
 package broker
 
-import (
-	"github.com/opencluster/oclocks/bucket/replicated"
-	"github.com/opencluster/oclocks/conf/shared"
-)
+import "github.com/opencluster/oclocks/bucket/replicated"
 
 // fork begins a bucket that another one of this node was split into. It may be another shard's.
 func (s *shard) fork(f *replicated.Fork) {
@@ -31,19 +28,7 @@ func (s *shard) fork(f *replicated.Fork) {
 
 // begin tells a bucket that has just begun what the others were told before.
 func (s *shard) begin(c *cell) {
-	if view, known := s.absent[c.Number()]; known {
-		delete(s.absent, c.Number())
-		s.install(shared.BucketView{Bucket: c.Number(), View: view})
-	}
-	c.Chain().Applied(s.change)
-	c.Chain().Grant(s.grant)
-	state := s.d.state.Load()
-	for i := range state.Nodes {
-		if node := state.Nodes[i].Number; s.d.peers.gone(node) {
-			c.Chain().Away(node, true)
-		}
-	}
-	s.score(c, state)
+	s.told.Begin(s, c)
 	for _, z := range *s.d.zones.Load() { // order: each is counted by itself
 		c.count(z)
 	}

@@ -51,7 +51,7 @@ func TestRemovedNodeLeavesIdleChains(t *testing.T) {
 					s.step(task)
 				}
 			}
-			order(&copies{d: d}, work)
+			order(newCopies(d, two), work)
 			work()
 			b.Chain().Grant(chain.Lease{Until: 1e12})
 			for range 4 { // it takes over, then it thinks about a better view

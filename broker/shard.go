@@ -8,6 +8,7 @@ import (
 
 	"github.com/opencluster/oclocks/broker/edge"
 	"github.com/opencluster/oclocks/broker/parking"
+	"github.com/opencluster/oclocks/broker/spread"
 	"github.com/opencluster/oclocks/bucket"
 	"github.com/opencluster/oclocks/bucket/chain"
 	"github.com/opencluster/oclocks/bucket/replicated"
@@ -35,10 +36,8 @@ type shard struct {
 	done   chan struct{}
 	lot    *parking.Lot[*zone, *task] // requests that stand at the cells
 
-	zones  map[string]bucket.ZoneSettings // of all cells' tables
-	absent map[uint32]chain.View          // views of buckets that have not begun here
-	grant  chain.Lease                    // of the node
-	change uint64                         // of the control plane, applied
+	zones map[string]bucket.ZoneSettings // of all cells' tables
+	told  *spread.Share[*chain.Replica, *cell]
 
 	// Of the batch in progress.
 	now      bucket.Now
@@ -53,7 +52,8 @@ type shard struct {
 func newShard(d *Daemon, index int) *shard {
 	return &shard{
 		d: d, index: index, queue: newQueue(), timer: boottime.NewTimer(), sealer: edge.NewReceipts(d.secret), lot: parking.NewLot[*zone, *task](parking.DefaultLimits),
-		zones: make(map[string]bucket.ZoneSettings), absent: make(map[uint32]chain.View), done: make(chan struct{}),
+		zones: make(map[string]bucket.ZoneSettings), done: make(chan struct{}),
+		told: spread.NewShare[*chain.Replica, *cell](d.number, index, len(d.shards), d.state.Load()),
 	}
 }
 

@@ -14,7 +14,8 @@
 //
 // bucket, bucket/chain and bucket/replicated; internal/journal on files in memory (files.go), down to the byte; arbiter/core; conf/shared; arbiter/plan while a
 // node leads; broker/control/flow, enrol (how a process becomes its node), desk (what the copies are told), reign (what a
-// leader does) and leave (how a node goes); broker/parking (what becomes of a request that its bucket does not take). Messages of the chain and frames of Raft are bytes on their way.
+// leader does) and leave (how a node goes); broker/spread (how that reaches each bucket), broker/parking (what becomes of a request that its
+// bucket does not take). Messages of the chain and frames of Raft are bytes on their way.
 //
 // desk.go, reign.go, enrol.go and leave.go are the simulator's copies of broker/control/teller.go, leading.go, starts.go and register.go,
 // and leave.go: they put into an inbox, step, and carry out effects, and decide nothing.
@@ -32,7 +33,7 @@
 //	arb.go      arbiter/run.go, call.go (turn, carryOut, apply, begin)
 //	process.go  broker/daemon.go, join.go; broker/control.begin (whether a cluster is founded)
 //	shard.go    broker/shard.go, perform.go, tables.go, fork.go (batch, commit, openBuckets, fork)
-//	tell.go     broker/copies.go, adopt.go
+//	tell.go     broker/copies.go (the tasks of package spread in the shards' queues)
 //	links.go    broker/links.go (send, flush, receive)
 //	request.go  broker/cell.go, park.go, pump.go, forward.go, queue.go (request, turn, unpark: who carries out what broker/parking decides)
 //	edge.go     broker/pump.go (receive, prepare, dispatch), local.go, gather.go, collect.go (the rounds), system.go, perform.go (publish)

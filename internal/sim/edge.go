@@ -312,8 +312,8 @@ func (s *shard) closeAgain(number uint32) {
 	})
 }
 
-// leased says whether the node may act, as far as its shards know.
-func (p *process) leased() bool { return len(p.shards) > 0 && p.shards[0].lease.Until > p.m.clock() }
+// leased is Daemon.leaseLeft: whether the node may act.
+func (p *process) leased() bool { return p.until > p.m.clock() }
 
 // publish carries out a confirmed effect: shard.publish.
 func (p *process) publish(e *bucket.Effect) {

@@ -8,6 +8,7 @@ import (
 	"github.com/opencluster/oclocks/broker/control/enrol"
 	"github.com/opencluster/oclocks/broker/control/flow"
 	"github.com/opencluster/oclocks/broker/control/reign"
+	"github.com/opencluster/oclocks/broker/spread"
 	"github.com/opencluster/oclocks/conf/shared"
 )
 
@@ -191,7 +192,8 @@ func (p *process) become(n *shared.Node, starts flow.Starts) {
 		p.w.fail("%v: open the buckets: %v", p.m, err)
 		return
 	}
-	p.scores(p.state)
+	p.node = spread.NewNode(p.state)
+	p.tell(p.node.Opened())
 	p.serving = true
 	p.desk.with((*desk.Inbox).Serve)
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/opencluster/oclocks/broker/control/desk"
 	"github.com/opencluster/oclocks/broker/control/flow"
 	"github.com/opencluster/oclocks/broker/edge"
+	"github.com/opencluster/oclocks/broker/spread"
 	"github.com/opencluster/oclocks/conf/shared"
 )
 
@@ -34,9 +35,11 @@ type process struct {
 	// package broker
 	number, life uint64
 	shards       []*shard
+	node         *spread.Node
 	count        uint32
 	state        *shared.State
 	live         int
+	until        int64 // of the last lease
 	gone         map[uint64]bool
 	turns        map[uint32]bool
 	links        links

@@ -3,13 +3,12 @@ package sim
 import (
 	"slices"
 
-	"github.com/opencluster/oclocks/arbiter/plan"
 	"github.com/opencluster/oclocks/broker/edge"
 	"github.com/opencluster/oclocks/broker/parking"
+	"github.com/opencluster/oclocks/broker/spread"
 	"github.com/opencluster/oclocks/bucket"
 	"github.com/opencluster/oclocks/bucket/chain"
 	"github.com/opencluster/oclocks/bucket/replicated"
-	"github.com/opencluster/oclocks/conf/shared"
 	"github.com/opencluster/oclocks/internal/journal"
 	"github.com/opencluster/oclocks/subjects"
 )
@@ -26,8 +25,10 @@ func (w *world) tableConfig(number, buckets uint32) bucket.Config {
 // openBuckets is Daemon.openBuckets.
 func (p *process) openBuckets() error {
 	p.count = uint32(len(p.state.Views))
-	for range min(p.w.mix.shards, int(p.count)) {
-		s := &shard{p: p, lot: parking.NewLot[string, *task](parking.DefaultLimits), absent: map[uint32]chain.View{}}
+	shards := min(p.w.mix.shards, int(p.count))
+	for i := range shards {
+		s := &shard{p: p, lot: parking.NewLot[string, *task](parking.DefaultLimits)}
+		s.told = spread.NewShare[*chain.Replica, *cell](p.number, i, shards, p.state)
 		s.actor = p.actor("a shard", s.run, s.nextDue)
 		p.shards = append(p.shards, s)
 	}
@@ -69,10 +70,7 @@ type shard struct {
 	cells   []*cell
 	tasks   []func()
 	lot     *parking.Lot[string, *task]
-	absent  map[uint32]chain.View
-	coming  []shared.BucketView // installed with the state that is applied next
-	lease   chain.Lease
-	change  uint64
+	told    *spread.Share[*chain.Replica, *cell]
 	now     bucket.Now
 	touched []*cell
 	out     replicated.Output
@@ -251,51 +249,6 @@ func (s *shard) fork(f replicated.Fork) {
 			return
 		}
 		p.w.tell("%v begins bucket %d, with its half: %t", p.m, f.Bucket, f.Start.Table != nil)
-		to.begin(to.add(b))
+		to.told.Begin(to, to.add(b))
 	})
-}
-
-func (s *shard) begin(c *cell) {
-	if view, known := s.absent[c.Number()]; known {
-		delete(s.absent, c.Number())
-		s.install(shared.BucketView{Bucket: c.Number(), View: view})
-	}
-	c.Chain().Applied(s.change)
-	c.Chain().Grant(s.lease)
-	for i := range s.p.state.Nodes {
-		if node := s.p.state.Nodes[i].Number; s.p.gone[node] {
-			c.Chain().Away(node, true)
-		}
-	}
-	s.score(c, s.p.state)
-}
-
-func (s *shard) install(v shared.BucketView) {
-	c := s.cell(v.Bucket)
-	if c == nil {
-		s.absent[v.Bucket] = v.View
-		return
-	}
-	if err := s.touch(c).Chain().Install(v.View); err != nil {
-		s.p.w.fail("%v: bucket %d: install %v: %v", s.p.m, v.Bucket, v.View, err)
-	}
-	for _, m := range v.View.Chain {
-		if removed(s.p.state, m.Node) {
-			c.Chain().Away(m.Node, true)
-		}
-	}
-}
-
-func (s *shard) score(c *cell, state *shared.State) {
-	if plan.Keeps(state, c.Number(), s.p.number) {
-		c.Chain().Join()
-	} else if err := c.Chain().Leave(); err != nil {
-		s.p.w.stats.Dropped++
-	}
-	for i := range state.Nodes {
-		if node := state.Nodes[i].Number; node != s.p.number {
-			c.Chain().Score(node, plan.Score(state, c.Number(), node))
-		}
-	}
-	s.touch(c)
 }

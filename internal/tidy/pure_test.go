@@ -21,7 +21,7 @@ import (
 
 // pureRooms are the folders whose packages are pure: same state and same input give the same output.
 var pureRooms = []string{"subjects", "bucket", "bucket/chain", "bucket/replicated", "arbiter/core", "arbiter/plan", "broker/control/flow", "broker/control/reign",
-	"broker/control/desk", "broker/control/enrol", "broker/control/leave", "broker/edge", "broker/parking", "internal/machine", "conf/shared"}
+	"broker/control/desk", "broker/control/enrol", "broker/control/leave", "broker/edge", "broker/parking", "broker/spread", "internal/machine", "conf/shared"}
 
 // pureImports is all that a pure room may import. What is missing on purpose: os, net, context, sync, runtime, log,
 // math/rand, crypto/rand, and hash/maphash, which is seeded at random.
