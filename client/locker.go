@@ -5,12 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
+
+	"github.com/opencluster/oclocks/subjects"
 )
 
 // Locker gives the Mutex the shape of sync.Locker (and of sync.Mutex, with its TryLock), for code that knows no contexts
-// and no errors. Lock waits as long as it takes. As with package sync, Unlock of an unlocked lock panics; so does Lock if it
-// can never succeed: the client is closed, the user may not, the name is not valid. A lock that is lost while it is held is
-// logged, and nothing else tells of it: prefer the methods of the Mutex.
+// and no errors. Lock waits as long as it takes, also for room in a queue or below a quota. As with package sync, Unlock of an
+// unlocked lock panics; so do Lock and TryLock if they can never succeed: the client is closed, the user may not, the name is
+// not valid. A lock that is lost while it is held is logged, and nothing else tells of it: prefer the methods of the Mutex.
 func (m *Mutex) Locker() *Locker { return &Locker{&m.lock} }
 
 // Locker is the shape of sync.Mutex; see Mutex.Locker.
@@ -26,7 +29,7 @@ var (
 // Lock locks.
 func (s *Locker) Lock() { mustLock(s.l) }
 
-// TryLock locks and returns true if it can be done at once.
+// TryLock locks and returns true if it can be done at once. It waits for the broker's answer for the time of WithTimeout.
 func (s *Locker) TryLock() bool { return tryLock(s.l) }
 
 // Unlock unlocks. It waits for the broker for the time of one round trip (WithTimeout) and goes on in the background.
@@ -61,15 +64,37 @@ func (s *StdRWMutex) RUnlock() { s.r.Unlock() }
 // RLocker gives a sync.Locker whose methods are RLock and RUnlock.
 func (s *StdRWMutex) RLocker() sync.Locker { return &s.r }
 
+// roomAgain is how long Lock waits before it asks again where there was no room for one more.
+const roomAgain = 250 * time.Millisecond
+
+// noRoom says whether a lock was refused because a quota or a queue is full, which passes.
+func noRoom(err error) bool {
+	refusal := (*subjects.Refusal)(nil)
+	return errors.Is(err, ErrQuota) || errors.As(err, &refusal) && refusal.Code == 413 && refusal.Field == ""
+}
+
 func mustLock(l *lock) {
-	if _, err := l.take(context.Background(), true); err != nil {
-		panic(fmt.Sprintf("oclocks: %v", err))
+	for {
+		_, err := l.take(context.Background(), true)
+		switch {
+		case err == nil:
+			return
+		case !noRoom(err):
+			panic(fmt.Sprintf("oclocks: %v", err))
+		}
+		l.c.opts.log.Warn("no room to wait for a lock; asking again", "name", l.Name(), "error", err)
+		select {
+		case <-time.After(roomAgain):
+		case <-l.c.quit: // the next attempt says so
+		}
 	}
 }
 
 func tryLock(l *lock) bool {
-	_, err := l.take(context.Background(), false)
-	if err != nil && !errors.Is(err, ErrHeld) {
+	ctx, cancel := context.WithTimeout(context.Background(), l.c.opts.timeout)
+	defer cancel()
+	_, err := l.take(ctx, false)
+	if err != nil && ctx.Err() == nil && !errors.Is(err, ErrHeld) && !noRoom(err) {
 		panic(fmt.Sprintf("oclocks: %v", err))
 	}
 	return err == nil
