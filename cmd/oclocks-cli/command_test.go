@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
 	"github.com/spf13/cobra"
 
 	"github.com/opencluster/oclocks/conf"
@@ -210,6 +211,29 @@ func TestNoBroker(t *testing.T) {
 		}
 	}
 	if _, errs, code := c.run("query", "a", "--json"); code != 69 || !strings.Contains(errs, `"reason":"unavailable"`) {
+		t.Errorf("in JSON: %d\n%s", code, errs)
+	}
+}
+
+// A NATS server of somebody's own is likely to be at the usual address.
+func TestNATSWithoutABroker(t *testing.T) {
+	plain, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: -1, NoLog: true, NoSigs: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain.Start()
+	t.Cleanup(func() { plain.Shutdown(); plain.WaitForShutdown() })
+	if !plain.ReadyForConnections(patience) {
+		t.Fatal("the NATS server does not start")
+	}
+	c := &tool{t: t, url: plain.ClientURL()}
+	for _, args := range [][]string{{"query", "a"}, {"lock", "a", "--", "true"}} {
+		_, errs, code := c.run(append([]string{"--timeout", "200ms"}, args...)...)
+		if code != 69 || !strings.Contains(errs, "no lock broker") || !strings.Contains(errs, c.url) || !strings.Contains(errs, "oclocks-daemon") {
+			t.Errorf("%v: %d\n%s", args, code, errs)
+		}
+	}
+	if _, errs, code := c.run("--timeout", "200ms", "query", "a", "--json"); code != 69 || !strings.Contains(errs, `"reason":"unavailable"`) {
 		t.Errorf("in JSON: %d\n%s", code, errs)
 	}
 }

@@ -42,7 +42,11 @@ func (a *App) connect(ctx context.Context, opts ...client.Option) (*client.Clien
 	if a.Context != "" {
 		opts = append(opts, client.WithContext(a.Context))
 	}
-	return client.Connect(ctx, a.URL, opts...)
+	c, err := client.Connect(ctx, a.URL, opts...)
+	if refusal := (*subjects.Refusal)(nil); errors.As(err, &refusal) && refusal.Code == 503 && refusal.Why == "" {
+		return nil, &noBroker{err: err, reason: refusal}
+	}
+	return c, err
 }
 
 // with connects, does something, and closes the connection. A signal ends it.

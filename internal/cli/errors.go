@@ -43,6 +43,16 @@ func (e *opError) Error() string { return e.err.Error() }
 
 func (e *opError) Unwrap() error { return e.err }
 
+// noBroker says that a NATS server answers, and nobody behind it listens for requests about locks.
+type noBroker struct {
+	err    error
+	reason *subjects.Refusal
+}
+
+func (e *noBroker) Error() string { return e.err.Error() }
+
+func (e *noBroker) Unwrap() error { return e.err }
+
 // notAcquired says that a lock is still not ours after as much patience as was asked for.
 type notAcquired struct {
 	name   string

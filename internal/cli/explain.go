@@ -108,6 +108,7 @@ func (a *App) explain(err error) problem {
 		stopped *interrupted
 		not     *notAcquired
 		lost    *lockLost
+		nobody  *noBroker
 		refusal *subjects.Refusal
 		path    *fs.PathError
 	)
@@ -118,6 +119,9 @@ func (a *App) explain(err error) problem {
 		return explainNotAcquired(not)
 	case errors.As(err, &lost):
 		return explainLost(lost)
+	case errors.As(err, &nobody):
+		return problem{code: CodeUnavailable, text: "a NATS server answers, but no lock broker: " + err.Error(), reason: nobody.reason,
+			hint: "start one, with a NATS server of its own: oclocks-daemon --listen HOST:PORT; or say where it is with --url nats://HOST:PORT or NATS_URL"}
 	case errors.As(err, &refusal) && (refusal.Code == 410 || !errors.Is(err, client.ErrLost)):
 		return explainRefusal(err, refusal)
 	case errors.Is(err, client.ErrLost): // by time, in a renew
