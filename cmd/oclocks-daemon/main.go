@@ -72,6 +72,7 @@ func serve(ctx context.Context, load func() (*conf.Settings, error)) error {
 	if err != nil {
 		return err
 	}
+	keepPace(os.Getenv)
 	log := logger(settings)
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
