@@ -88,14 +88,8 @@ func (s *shard) complete(e *bucket.Effect) {
 	}
 }
 
-// completeGrant also keeps it from promising a lease that is longer than the longest: that of a session from before max_lease was made
-// shorter. The tables keep what such a session has, and a keep-alive tells it the same (edge.Sessions.Verify).
 func (s *shard) completeGrant(zone string, g *subjects.Grant) {
-	g.Node = s.d.node
-	g.Receipt = s.sealer.Sign(zone, g)
-	if g.Kind == subjects.Connection {
-		g.Lease = min(g.Lease, s.d.maxLease())
-	}
+	s.sealer.Complete(zone, s.d.node, s.d.maxLease(), g)
 }
 
 func (s *shard) notifyOwner(z *zone, e *bucket.Effect) {

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"hash"
+	"time"
 
 	"github.com/opencluster/oclocks/subjects"
 )
@@ -20,6 +21,17 @@ type Receipts struct {
 // NewReceipts derives the key from the cluster's secret (32 bytes).
 func NewReceipts(clusterSecret []byte) *Receipts {
 	return &Receipts{mac: hmac.New(sha256.New, deriveKey(clusterSecret, "receipt"))}
+}
+
+// Complete fills in what a table leaves to its node: which node it is, and the receipt. It also keeps the grant from promising a lease
+// that is longer than the longest: that of a session from before max_lease was made shorter. The tables keep what such a session has, and
+// a keep-alive tells it the same ([Sessions.Verify]).
+func (r *Receipts) Complete(zone, node string, longest time.Duration, g *subjects.Grant) {
+	g.Node = node
+	g.Receipt = r.Sign(zone, g)
+	if g.Kind == subjects.Connection {
+		g.Lease = min(g.Lease, longest)
+	}
 }
 
 // Sign is the base64url of a MAC over everything that a reclaim says: zone, name, token, key, epoch, mode, slots, take,

@@ -322,7 +322,7 @@ func (p *process) publish(e *bucket.Effect) {
 		if e.To == edge.ShareReply {
 			return
 		}
-		p.w.reply(p.m, e.Zone, e.To, p.complete(e.Body))
+		p.w.reply(p.m, e.Zone, e.To, p.complete(e.Zone, e.Body))
 	case bucket.NotifyOwner:
 		event, ok := e.Body.(*subjects.SessionEvent)
 		if !ok {
@@ -331,7 +331,7 @@ func (p *process) publish(e *bucket.Effect) {
 		told := *event
 		told.Subject = subjects.SessionEventSubject(e.User, e.SessionID)
 		if told.Grant != nil {
-			told.Grant, _ = p.complete(told.Grant).(*subjects.Grant)
+			told.Grant, _ = p.complete(e.Zone, told.Grant).(*subjects.Grant)
 		}
 		p.w.tellSession(p.m, e.Zone, &told)
 	case bucket.NotifyZone:
@@ -340,11 +340,11 @@ func (p *process) publish(e *bucket.Effect) {
 }
 
 // complete fills in what only the daemon knows.
-func (p *process) complete(body subjects.Body) subjects.Body {
+func (p *process) complete(zone string, body subjects.Body) subjects.Body {
 	switch b := body.(type) {
 	case *subjects.Grant:
 		told := *b
-		told.Node = p.m.id
+		p.receipts.Complete(zone, p.m.id, p.state.Settings.MaxLease, &told)
 		return &told
 	case *subjects.Queued:
 		told := *b

@@ -44,6 +44,7 @@ type process struct {
 	turns        map[uint32]bool
 	links        links
 	sessions     map[string]*edge.Sessions // by zone
+	receipts     *edge.Receipts
 	serving      bool
 }
 
@@ -58,7 +59,7 @@ func (m *machine) boot() {
 	m.gen++
 	p := &process{
 		w: w, m: m, gens: map[string]int{}, start: w.rnd.Uint64() | 1, asks: flow.NewProposer(1 << 16),
-		barred: map[uint64]bool{}, gone: map[uint64]bool{}, turns: map[uint32]bool{}, sessions: map[string]*edge.Sessions{},
+		barred: map[uint64]bool{}, gone: map[uint64]bool{}, turns: map[uint32]bool{}, sessions: map[string]*edge.Sessions{}, receipts: edge.NewReceipts(clusterSecret),
 	}
 	m.p = p
 	w.tell("%v starts (process %d), raft %x, journal of %d bytes", m, m.gen, m.disk.raft, m.disk.files.size())
