@@ -18,12 +18,12 @@ type Arbiter struct {
 	queue *queue
 
 	// Of the goroutine.
-	node      *core.Node
-	calls     map[uint64]*call
-	lastID    uint64 // of the calls that change something; the core tells apart only so many at once
-	lastOther uint64 // of the others
-	digest    uint64
-	lost      uint64 // frames that were told of as dropped
+	node    *core.Node
+	calls   map[uint64]*call
+	ids     core.CallIDs
+	calling []*call  // of this turn
+	late    []func() // of this turn
+	lost    uint64   // frames that were told of as dropped
 
 	status atomic.Pointer[Status]
 	leases atomic.Pointer[[]NodeLease]
@@ -58,16 +58,16 @@ func Start(cfg Config) (*Arbiter, error) {
 		return nil, err
 	}
 	a := &Arbiter{
-		cfg: cfg, queue: newQueue(), calls: map[uint64]*call{}, digest: cfg.FSM.Digest(),
+		cfg: cfg, queue: newQueue(), calls: map[uint64]*call{},
 		stop: make(chan struct{}), ended: make(chan struct{}), failed: make(chan struct{}),
 	}
 	if a.node, err = core.New(cfg.core(life), start, cfg.Clock()); err != nil {
 		return nil, err
 	}
-	if err := a.carryOut(); err != nil {
+	if err := a.node.CarryOut(shell{a}); err != nil {
 		return nil, err
 	}
-	a.publish()
+	shell{a}.Publish()
 	go a.run()
 	return a, nil
 }
@@ -85,7 +85,9 @@ func (a *Arbiter) Receive(from uint64, frame []byte) { a.queue.frame(from, frame
 
 // Peer tells that the transport's connection to another arbiter has opened or closed. If that one was the leader, this node
 // asks for votes at once.
-func (a *Arbiter) Peer(raft uint64, alive bool) { a.queue.peer(peerState{raft, alive}) }
+func (a *Arbiter) Peer(raft uint64, alive bool) {
+	a.queue.peer(core.PeerState{Raft: raft, Alive: alive})
+}
 
 // Identify says under which number this node asks for leases from now on, and what to tell the leader with each request: at
 // most MaxNote bytes. Number 0: ask for none. Errors wrap ErrConfig or ErrClosed.
@@ -93,9 +95,9 @@ func (a *Arbiter) Identify(number uint64, note []byte) error {
 	if len(note) > MaxNote {
 		return fmt.Errorf("%w: a note of %d bytes, at most %d are allowed", ErrConfig, len(note), MaxNote)
 	}
-	id := &identity{number, slices.Clone(note)}
+	id := &core.Identity{Number: number, Note: slices.Clone(note)}
 	return a.queue.change(func() error {
-		a.queue.latest.identity = id
+		a.queue.Identity = id
 		return nil
 	})
 }
@@ -109,7 +111,7 @@ func (a *Arbiter) SetPriorities(priorities map[uint64]int) {
 	}
 	// Refused only when closed, and then nobody prefers anybody.
 	_ = a.queue.change(func() error {
-		a.queue.latest.priorities = copied
+		a.queue.Priorities = copied
 		return nil
 	})
 }

@@ -80,20 +80,13 @@ func (a *Arbiter) begin(c *call) {
 	if !c.state.CompareAndSwap(waiting, begun) {
 		return
 	}
-	if c.changes {
-		c.id = a.lastID + 1
-	} else {
-		a.lastOther++
-		c.id = 1<<63 | a.lastOther
-	}
+	c.id = a.ids.Next(c.changes)
 	a.calls[c.id] = c
-	err := c.do(c.id)
-	switch {
-	case err != nil:
+	if err := c.do(c.id); err != nil {
 		a.endCall(c.id, outcome{err: err})
-	case c.changes:
-		a.lastID = c.id // the core has taken it; those that it refused leave no gap
+		return
 	}
+	a.ids.Taken(c.id)
 }
 
 func (a *Arbiter) endCall(id uint64, o outcome) {

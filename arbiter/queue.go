@@ -1,6 +1,10 @@
 package arbiter
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/opencluster/oclocks/arbiter/core"
+)
 
 // Bounds of what waits for the arbiter's goroutine.
 const (
@@ -23,32 +27,9 @@ type queue struct {
 
 // batch is what the goroutine takes out at once.
 type batch struct {
-	frames []incoming
-	peers  []peerState
-	calls  []*call
-	late   []func() // from callers that gave up
-	latest latest
-}
-
-type incoming struct {
-	from  uint64
-	frame []byte
-}
-
-type peerState struct {
-	raft  uint64
-	alive bool
-}
-
-// latest holds settings of which only the newest counts.
-type latest struct {
-	identity   *identity
-	priorities map[uint64]int
-}
-
-type identity struct {
-	number uint64
-	note   []byte
+	core.Inputs
+	calls []*call
+	late  []func() // from callers that gave up
 }
 
 func newQueue() *queue { return &queue{wake: make(chan struct{}, 1)} }
@@ -72,22 +53,22 @@ func (q *queue) change(do func() error) error {
 
 func (q *queue) frame(from uint64, frame []byte) {
 	_ = q.change(func() error { // what is dropped is counted
-		if len(q.frames) >= maxFrames || q.bytes+len(frame) > maxFrameBytes {
+		if len(q.Frames) >= maxFrames || q.bytes+len(frame) > maxFrameBytes {
 			q.dropped++
 			return ErrBusy
 		}
-		q.frames = append(q.frames, incoming{from, frame})
+		q.Frames = append(q.Frames, core.Frame{From: from, Body: frame})
 		q.bytes += len(frame)
 		return nil
 	})
 }
 
-func (q *queue) peer(p peerState) {
+func (q *queue) peer(p core.PeerState) {
 	_ = q.change(func() error { // refused only when closed
-		if len(q.peers) >= maxPeers {
-			q.peers = q.peers[1:]
+		if len(q.Peers) >= maxPeers {
+			q.Peers = q.Peers[1:]
 		}
-		q.peers = append(q.peers, p)
+		q.Peers = append(q.Peers, p)
 		return nil
 	})
 }

@@ -49,100 +49,64 @@ func (a *Arbiter) fail(err error) {
 // turn gives the core what waits, and does what it wants.
 func (a *Arbiter) turn() error {
 	b, dropped := a.queue.take()
-	a.node.Tick(a.cfg.Clock()) // read after the inputs have come: see core
-	if b.latest.identity != nil {
-		if err := a.node.Identify(b.latest.identity.number, b.latest.identity.note); err != nil {
-			return err
-		}
-	}
-	if b.latest.priorities != nil {
-		a.node.SetPriorities(b.latest.priorities)
-	}
-	for _, f := range b.frames {
-		if err := a.node.Receive(f.from, f.frame); err != nil && a.node.Err() == nil {
-			a.cfg.Logger.Warn("the arbiter dropped a frame", "from", raftID(f.from), "error", err)
-		}
-	}
-	for _, p := range b.peers {
-		a.node.Peer(p.raft, p.alive)
-	}
-	for _, c := range b.calls {
-		a.begin(c)
-	}
-	for _, do := range b.late {
-		do()
-	}
 	if dropped != a.lost {
 		a.cfg.Logger.Warn("the arbiter's queue was full", "frames dropped", dropped-a.lost)
 		a.lost = dropped
 	}
-	err := a.carryOut()
-	a.publish()
-	return err
+	a.calling, a.late = b.calls, b.late
+	return a.node.Turn(a.cfg.Clock(), &b.Inputs, shell{a}) // the clock is read after the inputs have come: see core
 }
 
-// carryOut does what the core wants, in the order that it wants.
-func (a *Arbiter) carryOut() error {
-	for a.node.HasReady() {
-		out := a.node.Ready()
-		if err := a.node.Err(); err != nil {
-			return err
-		}
-		if out.Persist != nil {
-			if err := a.cfg.Store.save(out.Persist); err != nil {
-				return err
-			}
-		}
-		for _, m := range out.Messages {
-			a.cfg.Send(m.To, m.Frame)
-		}
-		if err := a.apply(&out); err != nil {
-			return err
-		}
-		if out.Snapshot {
-			if err := a.node.Snapshot(a.cfg.FSM.Snapshot()); err != nil {
-				return err
-			}
-		}
-		a.node.Advance(a.digest)
+// shell is what the core has around it.
+type shell struct{ a *Arbiter }
+
+var _ core.Shell = shell{}
+
+func (s shell) Begin() {
+	for _, c := range s.a.calling {
+		s.a.begin(c)
 	}
-	return a.node.Err()
+	for _, do := range s.a.late {
+		do()
+	}
+	s.a.calling, s.a.late = nil, nil
 }
 
-func (a *Arbiter) apply(out *core.Output) error {
-	if out.Restore != nil {
-		if err := a.cfg.FSM.Restore(out.Restore.Change, out.Restore.Data); err != nil {
-			return fmt.Errorf("restore the state at change %d: %w", out.Restore.Change, err)
-		}
-	}
-	ends := map[uint64]outcome{}
-	for _, c := range out.Apply {
-		result := a.cfg.FSM.Apply(c.Change, c.Data)
-		if c.Proposal != 0 {
-			ends[c.Proposal] = outcome{change: c.Change, result: result}
-		}
-	}
-	if out.Restore != nil || len(out.Apply) > 0 {
-		a.digest = a.cfg.FSM.Digest()
-	}
-	for _, d := range out.Done {
-		ends[d.ID] = outcome{change: d.Change, err: doneError(d.Outcome)}
-	}
-	for _, r := range out.Reads {
-		ends[r.ID] = outcome{change: r.Change}
-	}
-	if len(ends) > 0 || len(out.Events) > 0 {
-		a.publish() // whoever hears of something finds it in Status
-	}
-	for id, o := range ends {
-		a.endCall(id, o)
-	}
-	if a.cfg.Events != nil {
-		for _, e := range out.Events {
-			a.cfg.Events(e)
-		}
+func (s shell) Dropped(from uint64, err error) {
+	s.a.cfg.Logger.Warn("the arbiter dropped a frame", "from", raftID(from), "error", err)
+}
+
+func (s shell) Save(p *core.Persist) error { return s.a.cfg.Store.save(p) }
+func (s shell) Send(m core.Message)        { s.a.cfg.Send(m.To, m.Frame) }
+func (s shell) Digest() uint64             { return s.a.cfg.FSM.Digest() }
+func (s shell) State() []byte              { return s.a.cfg.FSM.Snapshot() }
+
+func (s shell) Restore(state *core.FSMState) error {
+	if err := s.a.cfg.FSM.Restore(state.Change, state.Data); err != nil {
+		return fmt.Errorf("restore the state at change %d: %w", state.Change, err)
 	}
 	return nil
+}
+
+func (s shell) Apply(c *core.Command) (result any, err error) {
+	return s.a.cfg.FSM.Apply(c.Change, c.Data), nil
+}
+
+// Publish makes the pictures for those who ask from other goroutines.
+func (s shell) Publish() {
+	status, leases := s.a.node.Status(), s.a.node.Leases()
+	s.a.status.Store(&status)
+	s.a.leases.Store(&leases)
+}
+
+func (s shell) End(id uint64, e core.End) {
+	s.a.endCall(id, outcome{change: e.Change, result: e.Result, err: doneError(e.Outcome)})
+}
+
+func (s shell) Tell(e core.Event) {
+	if s.a.cfg.Events != nil {
+		s.a.cfg.Events(e)
+	}
 }
 
 func doneError(o core.Outcome) error {
@@ -153,13 +117,6 @@ func doneError(o core.Outcome) error {
 		return fmt.Errorf("%w any more: another entry has its place in the log", ErrRefused)
 	}
 	return ErrUnknown
-}
-
-// publish makes the pictures for those who ask from other goroutines.
-func (a *Arbiter) publish() {
-	status, leases := a.node.Status(), a.node.Leases()
-	a.status.Store(&status)
-	a.leases.Store(&leases)
 }
 
 func raftID(id uint64) string { return fmt.Sprintf("%016x", id) }

@@ -3,7 +3,7 @@
 //
 // It performs no I/O, reads no clock, starts no goroutine and draws no random number. The Raft is go.etcd.io/raft/v3, used through its
 // RawNode. Read on in this order: the words, what a caller must do, the argument for the leases. Files: config.go, output.go, node.go
-// (inputs), ready.go (outputs), step.go (what is taken from the network), elect.go, propose.go with envelope.go and seen.go,
+// (inputs), ready.go (outputs), shell.go (a turn), step.go (what is taken from the network), elect.go, propose.go with envelope.go and seen.go,
 // lead.go, lease.go, read.go, member.go, prefer.go, snapshot.go with storage.go, wire.go with parts.go, status.go.
 //
 // # Words
@@ -16,11 +16,12 @@
 //
 // # What a caller must do
 //
-//  1. In each turn: take what has come, then read the clock, then [Node.Tick], then the inputs. A leader counts its term and what
-//     it grants from that time, so it must not lie before the arrival of what it is told in the turn.
-//  2. While [Node.HasReady]: call [Node.Ready], carry the Output out from the top to the bottom, call [Node.Advance]. Persist
-//     is on the disk, in one transaction, before a message is sent or a command applied: a vote or a confirmation that a
-//     restart forgets breaks Raft. If it cannot be stored, stop for good.
+//  1. In each turn: take what has come, then read the clock, then call [Node.Turn] with both and with a [Shell] that carries out. A
+//     leader counts its term and what it grants from that time, so it must not lie before the arrival of what it is told in the
+//     turn. When a node begins, call [Node.CarryOut] before the first turn. Both stop for good with an error.
+//  2. What they do, while [Node.HasReady]: call [Node.Ready], carry the Output out from the top to the bottom, call [Node.Advance].
+//     Persist is on the disk, in one transaction, before a message is sent or a command applied: a vote or a confirmation that a
+//     restart forgets breaks Raft. If it cannot be stored, nothing is begun any more.
 //  3. Apply commands in their order, then end what Done and Reads name, then tell Events. A lease (Granted) comes after the
 //     commands that it relies on; so whoever acts on it must have been told of them before.
 //  4. When [Node.Next] says so, begin a turn without an input. A follower of a lively leader and a leader without others

@@ -3,7 +3,6 @@ package sim
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/opencluster/oclocks/arbiter/core"
@@ -12,30 +11,20 @@ import (
 	"github.com/opencluster/oclocks/conf/shared"
 )
 
-// arb stands for package arbiter (arbiter.go, run.go, call.go, queue.go) around arbiter/core and conf/shared, with the callbacks of
+// arb stands for package arbiter (arbiter.go, run.go, call.go, queue.go), the shell of core.Node.Turn, with the callbacks of
 // broker/control/callback.go.
 type arb struct {
 	*actor
-	p      *process
-	node   *core.Node
-	fsm    *shared.FSM
-	digest uint64
-	lastID uint64
-	calls  map[uint64]func(outcome)
-
-	frames     []frame
-	peers      []func()
-	begin      []func()
-	identity   *uint64
-	priorities map[uint64]int
+	p     *process
+	node  *core.Node
+	fsm   *shared.FSM
+	ids   core.CallIDs
+	calls map[uint64]func(outcome)
+	in    core.Inputs
+	begin []func()
 
 	leases    []core.NodeLease // as others see them: Arbiter.Leases
 	published int
-}
-
-type frame struct {
-	from uint64
-	raw  []byte
 }
 
 type outcome struct {
@@ -44,7 +33,10 @@ type outcome struct {
 	err    error
 }
 
-var errUnknown = errors.New("the outcome is not known")
+var (
+	errUnknown = errors.New("the outcome is not known")
+	errDead    = errors.New("the process has died")
+)
 
 // openArbiter is arbiter.Start.
 func (p *process) openArbiter(found bool) error {
@@ -56,7 +48,6 @@ func (p *process) openArbiter(found bool) error {
 		d.start.Merge(&first)
 	}
 	d.life++
-	a.digest = a.fsm.Digest()
 	var err error
 	a.node, err = core.New(core.Config{
 		ID: d.raft, Life: d.life, Lease: 800 * ms, Renew: 160 * ms, Heartbeat: 40 * ms, Election: 200 * ms, MayLease: p.mayLease,
@@ -65,44 +56,49 @@ func (p *process) openArbiter(found bool) error {
 		return err
 	}
 	a.actor = p.actor("the arbiter", a.run, a.node.Next)
-	a.carryOut()
+	a.stopped(a.node.CarryOut(a))
 	a.ring()
 	return nil
 }
 
 func (a *arb) run() {
-	n := a.node
-	n.Tick(a.p.m.clock())
-	if a.identity != nil {
-		if err := n.Identify(*a.identity, nil); err != nil {
-			a.p.w.fail("%v: identify: %v", a.p.m, err)
-		}
-		a.identity = nil
+	in := a.in
+	a.in = core.Inputs{}
+	a.stopped(a.node.Turn(a.p.m.clock(), &in, a))
+}
+
+// stopped is Arbiter.fail. A process that has died in the turn has told why.
+func (a *arb) stopped(err error) {
+	if err != nil && !a.p.dead {
+		a.p.w.fail("the arbiter of %v has stopped: %v", a.p.m, err)
 	}
-	if a.priorities != nil {
-		n.SetPriorities(a.priorities)
-		a.priorities = nil
-	}
-	frames, peers, begin := a.frames, a.peers, a.begin
-	a.frames, a.peers, a.begin = nil, nil, nil
-	for _, f := range frames {
-		if err := n.Receive(f.from, f.raw); err != nil && n.Err() == nil {
-			a.p.w.stats.Dropped++
-		}
-	}
-	for _, do := range peers {
-		do()
-	}
+}
+
+// What follows is core.Shell.
+
+func (a *arb) Begin() {
+	begin := a.begin
+	a.begin = nil
 	for _, do := range begin {
 		do()
 	}
-	a.carryOut()
-	a.publish()
 }
 
-// publish is Arbiter.publish, for leases: others see them when the turn is over, which takes a while if something is stored in it.
+func (a *arb) Dropped(uint64, error) { a.p.w.stats.Dropped++ }
+
+func (a *arb) Save(p *core.Persist) error {
+	if !a.p.save(p) {
+		return errDead
+	}
+	return nil
+}
+
+func (a *arb) Digest() uint64 { return a.fsm.Digest() }
+func (a *arb) State() []byte  { return a.fsm.Snapshot() }
+
+// Publish does that for leases: others see them when the turn is over, which takes a while if something is stored in it.
 // What was decided in it may have been decided long before.
-func (a *arb) publish() {
+func (a *arb) Publish() {
 	a.published++
 	if a.p.dead || !a.node.Leading() {
 		a.leases = nil
@@ -120,40 +116,8 @@ func (a *arb) publish() {
 	})
 }
 
-// carryOut is Arbiter.carryOut.
-func (a *arb) carryOut() {
-	p := a.p
-	for a.node.HasReady() {
-		out := a.node.Ready()
-		if a.node.Err() != nil {
-			break
-		}
-		if out.Persist != nil {
-			if !p.save(out.Persist) {
-				return
-			}
-		}
-		for _, m := range out.Messages {
-			a.post(m)
-		}
-		a.apply(&out)
-		if p.dead {
-			return
-		}
-		if out.Snapshot {
-			if err := a.node.Snapshot(a.fsm.Snapshot()); err != nil {
-				p.w.fail("%v: snapshot: %v", p.m, err)
-			}
-		}
-		a.node.Advance(a.digest)
-	}
-	if err := a.node.Err(); err != nil {
-		p.w.fail("the arbiter of %v has stopped: %v", p.m, err)
-	}
-}
-
-// post publishes a frame: whoever has the store with that raft ID listens.
-func (a *arb) post(m core.Message) {
+// Send publishes a frame: whoever has the store with that raft ID listens.
+func (a *arb) Send(m core.Message) {
 	from := a.p.m.disk.raft
 	for _, o := range a.p.w.machines {
 		if o.p == nil || o.p.arb == nil || o.disk.raft != m.To {
@@ -164,7 +128,7 @@ func (a *arb) post(m core.Message) {
 			if q.arb == nil {
 				return
 			}
-			q.arb.frames = append(q.arb.frames, frame{from, raw})
+			q.arb.in.Frames = append(q.arb.in.Frames, core.Frame{From: from, Body: raw})
 			q.arb.ring()
 			if len(q.seen.away) > 0 {
 				q.desk.put(desk.Heard{Raft: from})
@@ -173,42 +137,31 @@ func (a *arb) post(m core.Message) {
 	}
 }
 
-func (a *arb) apply(out *core.Output) {
-	p := a.p
-	if out.Restore != nil {
-		if err := a.fsm.Restore(out.Restore.Change, out.Restore.Data); err != nil {
-			p.w.fail("%v: restore the state at change %d: %v", p.m, out.Restore.Change, err)
-			return
-		}
-		p.applied(out.Restore.Change)
+func (a *arb) Restore(s *core.FSMState) error {
+	if err := a.fsm.Restore(s.Change, s.Data); err != nil {
+		return fmt.Errorf("restore the state at change %d: %w", s.Change, err)
 	}
-	ends := map[uint64]outcome{}
-	for _, c := range out.Apply {
-		before := a.fsm.State()
-		result := a.fsm.Apply(c.Change, c.Data)
-		p.w.check.applied(p.m, c.Change, c.Data, before, a.fsm.State())
-		if c.Proposal != 0 {
-			ends[c.Proposal] = outcome{change: c.Change, result: result}
-		}
-		p.applied(c.Change)
-	}
-	if out.Restore != nil || len(out.Apply) > 0 {
-		a.digest = a.fsm.Digest()
-	}
-	for _, d := range out.Done {
-		o := outcome{change: d.Change}
-		if d.Outcome != core.Taken {
-			o.err = fmt.Errorf("outcome %d: %w", d.Outcome, errUnknown)
-		}
-		ends[d.ID] = o
-	}
-	for _, id := range slices.Sorted(maps.Keys(ends)) {
-		a.end(id, ends[id])
-	}
-	for _, e := range out.Events {
-		p.event(e)
-	}
+	a.p.applied(s.Change)
+	return nil
 }
+
+func (a *arb) Apply(c *core.Command) (any, error) {
+	before := a.fsm.State()
+	result := a.fsm.Apply(c.Change, c.Data)
+	a.p.w.check.applied(a.p.m, c.Change, c.Data, before, a.fsm.State())
+	a.p.applied(c.Change)
+	return result, nil
+}
+
+func (a *arb) End(id uint64, e core.End) {
+	o := outcome{change: e.Change, result: e.Result}
+	if e.Outcome != core.Taken {
+		o.err = fmt.Errorf("outcome %d: %w", e.Outcome, errUnknown)
+	}
+	a.end(id, o)
+}
+
+func (a *arb) Tell(e core.Event) { a.p.event(e) }
 
 func (a *arb) end(id uint64, o outcome) {
 	if done := a.calls[id]; done != nil {
@@ -217,16 +170,16 @@ func (a *arb) end(id uint64, o outcome) {
 	}
 }
 
-// call begins something that has an outcome; after limit (0: never) nobody waits for it any more.
-func (a *arb) call(limit int64, do func(id uint64) error, done func(outcome)) {
+// call begins something that has an outcome; after limit (0: never) nobody waits for it any more. changes: it may take effect all the same.
+func (a *arb) call(limit int64, changes bool, do func(id uint64) error, done func(outcome)) {
 	a.begin = append(a.begin, func() {
-		id := a.lastID + 1
+		id := a.ids.Next(changes)
 		a.calls[id] = done
 		if err := do(id); err != nil {
 			a.end(id, outcome{err: err})
 			return
 		}
-		a.lastID = id
+		a.ids.Taken(id)
 		if limit > 0 {
 			a.p.timer(limit, func() {
 				if a.calls[id] == nil {
@@ -246,17 +199,17 @@ func (a *arb) call(limit int64, do func(id uint64) error, done func(outcome)) {
 }
 
 func (a *arb) propose(limit int64, command []byte, only core.Condition, done func(outcome)) {
-	a.call(limit, func(id uint64) error { return a.node.Propose(id, command, only) }, done)
+	a.call(limit, true, func(id uint64) error { return a.node.Propose(id, command, only) }, done)
 }
 
 func (a *arb) identify(number uint64) error {
-	a.identity = &number
+	a.in.Identity = &core.Identity{Number: number}
 	a.ring()
 	return nil
 }
 
 func (a *arb) peer(raft uint64, alive bool) {
-	a.peers = append(a.peers, func() { a.node.Peer(raft, alive) })
+	a.in.Peers = append(a.in.Peers, core.PeerState{Raft: raft, Alive: alive})
 	a.ring()
 }
 

@@ -70,7 +70,7 @@ func (d *teller) others(e desk.Effect) {
 	case desk.Peer:
 		p.arb.peer(e.Raft, e.Alive)
 	case desk.Prefer:
-		p.arb.priorities = e.Priorities
+		p.arb.in.Priorities = e.Priorities
 		p.arb.ring()
 	case desk.Seen:
 		p.seen = seen{e.Away, e.Gone}

@@ -30,7 +30,7 @@
 // Between the pure rooms stands code with goroutines. Its order is written here once more; each file says what it stands for. A
 // mistake there is found only if it was made here too. These are the candidates for pure rooms of their own:
 //
-//	arb.go      arbiter/run.go, call.go (turn, carryOut, apply, begin)
+//	arb.go      arbiter/run.go, call.go (what carries out for core.Node.Turn, who waits for what)
 //	process.go  broker/daemon.go, join.go; broker/control.begin (whether a cluster is founded)
 //	shard.go    broker/shard.go, perform.go, tables.go, fork.go (batch, commit, openBuckets, fork)
 //	tell.go     broker/copies.go (the tasks of package spread in the shards' queues)

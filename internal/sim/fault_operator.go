@@ -159,7 +159,7 @@ func (w *world) transfer() bool {
 }
 
 func (p *process) transfer(done func(outcome)) {
-	p.arb.call(second, func(id uint64) error {
+	p.arb.call(second, false, func(id uint64) error {
 		err := p.arb.node.Transfer(0)
 		if err == nil {
 			p.arb.end(id, outcome{})

@@ -120,7 +120,7 @@ func (r *leading) step(s plan.MemberStep) {
 		r.put(reign.Done{What: reign.Group, OK: o.err == nil})
 	}
 	if s.Change == plan.Transfer {
-		a.call(reign.GroupWait, func(id uint64) error {
+		a.call(reign.GroupWait, false, func(id uint64) error {
 			err := a.node.Transfer(s.Raft)
 			if err == nil {
 				a.end(id, outcome{})
@@ -132,7 +132,7 @@ func (r *leading) step(s plan.MemberStep) {
 	change := map[plan.Change]core.Step{
 		plan.AddLearner: core.AddLearner, plan.Demote: core.AddLearner, plan.Promote: core.Promote, plan.Remove: core.Remove,
 	}[s.Change]
-	a.call(reign.GroupWait, func(id uint64) error { return a.node.ChangeMembership(id, change, s.Raft) }, done)
+	a.call(reign.GroupWait, true, func(id uint64) error { return a.node.ChangeMembership(id, change, s.Raft) }, done)
 }
 
 // asker keeps who waits for an answer.
