@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -178,7 +179,7 @@ func (c *cluster) tell() {
 	fmt.Fprintf(c.o.Out, `
 All %d nodes serve. In another terminal:
 
-  export NATS_URL=%s
+%s  export NATS_URL=%s
   oclocks-cli cluster --watch                        # who leads, who is primary of what
   oclocks-cli lock -w 10s orders/4711 -- sleep 60    # hold a lock
   oclocks-cli query orders/4711                      # who holds it
@@ -187,8 +188,20 @@ All %d nodes serve. In another terminal:
   oclocks-config --config %s nodes
 
 The logs are %s. Ctrl-C stops all nodes; the same command starts them again with their locks.
-`, len(c.nodes), strings.Join(urls, ","), last.run.pid, last.name, last.config, c.nodes[0].config, filepath.Join(c.o.Dir, "node*.log"))
+`, len(c.nodes), pathLine(c.o.Daemon), strings.Join(urls, ","), last.run.pid, last.name, last.config, c.nodes[0].config, filepath.Join(c.o.Dir, "node*.log"))
 	c.ready = true
+}
+
+// pathLine is what a shell needs to find the commands beside the daemon, "" if it finds them already.
+func pathLine(daemon string) string {
+	daemon, err := filepath.Abs(daemon)
+	if err != nil {
+		return ""
+	}
+	if found, err := exec.LookPath(filepath.Base(daemon)); err == nil && found == daemon {
+		return ""
+	}
+	return fmt.Sprintf("  export PATH=\"%s:$PATH\"\n", filepath.Dir(daemon))
 }
 
 // watch tells of nodes that end, until a signal.

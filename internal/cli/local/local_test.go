@@ -470,3 +470,19 @@ func TestOptions(t *testing.T) {
 		}
 	}
 }
+
+func TestPathIsToldWhereItIsNeeded(t *testing.T) {
+	dir := t.TempDir()
+	daemon := filepath.Join(dir, "oclocks-daemon")
+	if err := os.WriteFile(daemon, []byte("#!/bin/sh\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", t.TempDir())
+	if got, want := pathLine(daemon), "  export PATH=\""+dir+":$PATH\"\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	t.Setenv("PATH", dir)
+	if got := pathLine(daemon); got != "" {
+		t.Errorf("though a shell finds it: %q", got)
+	}
+}
