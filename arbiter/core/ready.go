@@ -168,14 +168,12 @@ func (n *Node) commitCommand(e *pb.Entry) {
 
 // send packs Raft's messages, those for one node together, in their order.
 func (n *Node) send(messages []*pb.Message) error {
-	packed := map[uint64][][]byte{}
-	size := map[uint64]int{}
-	var order []uint64
-	flush := func(to uint64) {
-		if len(packed[to]) > 0 {
-			n.post(to, encodeRaft(n.cfg.ID, to, packed[to]))
+	var list []packed // in the order in which they are addressed first
+	flush := func(p *packed) {
+		if len(p.messages) > 0 {
+			n.post(p.to, encodeRaft(n.cfg.ID, p.to, p.messages))
 		}
-		packed[to], size[to] = nil, 0
+		p.messages, p.size = nil, 0
 	}
 	for _, m := range messages {
 		to := m.GetTo()
@@ -187,19 +185,29 @@ func (n *Node) send(messages []*pb.Message) error {
 			n.err = fmt.Errorf("%w: encode %s: %w", ErrFailed, m.GetType(), err)
 			return n.err
 		}
-		if size[to]+len(buf) > MaxFrame {
-			flush(to)
+		at := slices.IndexFunc(list, func(p packed) bool { return p.to == to })
+		if at < 0 {
+			at = len(list)
+			list = append(list, packed{to: to})
 		}
-		if !slices.Contains(order, to) {
-			order = append(order, to)
+		p := &list[at]
+		if p.size+len(buf) > MaxFrame {
+			flush(p)
 		}
-		packed[to] = append(packed[to], buf)
-		size[to] += len(buf) + 4
+		p.messages = append(p.messages, buf)
+		p.size += len(buf) + 4
 	}
-	for _, to := range order {
-		flush(to)
+	for i := range list {
+		flush(&list[i])
 	}
 	return nil
+}
+
+// packed are messages that go to one node in one frame.
+type packed struct {
+	to       uint64
+	messages [][]byte
+	size     int
 }
 
 // tell adds an event if the leadership is another one than was told.

@@ -1,7 +1,7 @@
 package core
 
 import (
-	"maps"
+	"cmp"
 	"slices"
 )
 
@@ -63,11 +63,15 @@ func (n *Node) Status() Status {
 
 // Leases is what this leader knows of the nodes that asked it for a lease, by number; nil if it does not lead.
 func (n *Node) Leases() []NodeLease {
-	var list []NodeLease
-	for _, number := range slices.Sorted(maps.Keys(n.lead.leases)) {
-		if l := n.lead.leases[number]; l.heard != 0 {
+	if len(n.lead.leases) == 0 {
+		return nil
+	}
+	list := make([]NodeLease, 0, len(n.lead.leases))
+	for number, l := range n.lead.leases { // order: sorted
+		if l.heard != 0 {
 			list = append(list, NodeLease{Number: number, Raft: l.raft, Until: l.until, Heard: l.heard, Note: l.note})
 		}
 	}
+	slices.SortFunc(list, func(a, b NodeLease) int { return cmp.Compare(a.Number, b.Number) })
 	return list
 }

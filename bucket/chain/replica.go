@@ -95,6 +95,12 @@ func (r *Replica) Self() Member { return r.state.Self }
 // View is the newest view that was installed; the zero View before the first.
 func (r *Replica) View() View { return r.view.Clone() }
 
+// Epoch is that of the newest view; 0 before the first.
+func (r *Replica) Epoch() uint64 { return r.view.Epoch }
+
+// Primary is the primary of the newest view.
+func (r *Replica) Primary() Member { return r.view.Primary() }
+
 // Grant tells of a new lease of the node.
 func (r *Replica) Grant(l Lease) {
 	r.dirty = r.dirty || !r.leased()

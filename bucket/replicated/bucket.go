@@ -142,7 +142,7 @@ func (b *Bucket) Turned() Turned {
 	case err == chain.ErrFull: //nolint:errorlint // Proposable returns it as it is
 		return Full
 	}
-	if view := b.chain.View(); view.Epoch > 0 && view.Primary() != b.chain.Self() {
+	if b.chain.Epoch() > 0 && b.chain.Primary() != b.chain.Self() {
 		return Elsewhere
 	}
 	return Later

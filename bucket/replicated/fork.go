@@ -97,8 +97,10 @@ func (b *Bucket) begin(out *Output) {
 // next primary does. In a recovery nothing is split: the other bucket's chain would not know that something may be missing.
 func (b *Bucket) Grow(now bucket.Now, buckets uint32, may bool) bool {
 	b.count = max(b.count, buckets)
-	if view := b.chain.View(); b.table.Born() == 0 && view.Epoch > 0 && view.Place(b.chain.Self()) < 0 && len(b.halves) == 0 {
-		b.known = b.count // nothing comes that could be split: the others can begin
+	if b.table.Born() == 0 && len(b.halves) == 0 && b.chain.Epoch() > 0 {
+		if view := b.chain.View(); view.Place(b.chain.Self()) < 0 {
+			b.known = b.count // nothing comes that could be split: the others can begin
+		}
 	}
 	if !may || !b.splittable() {
 		return false

@@ -163,22 +163,29 @@ func (i *image) find(token uint64) int {
 }
 
 func (i *image) with(h holder) *image {
-	next := &image{last: i.last, back: i.back, holders: append(slices.Clone(i.holders), h)}
-	next.sort()
-	return next
+	at, _ := slices.BinarySearchFunc(i.holders, h, byToken)
+	holders := make([]holder, len(i.holders)+1)
+	copy(holders, i.holders[:at])
+	holders[at] = h
+	copy(holders[at+1:], i.holders[at:])
+	return &image{last: i.last, back: i.back, holders: holders}
 }
 
 func (i *image) without(at int) *image {
 	if at < 0 {
 		return i
 	}
-	return &image{last: i.last, back: i.back, holders: slices.Delete(slices.Clone(i.holders), at, at+1)}
+	holders := make([]holder, len(i.holders)-1)
+	copy(holders, i.holders[:at])
+	copy(holders[at:], i.holders[at+1:])
+	return &image{last: i.last, back: i.back, holders: holders}
 }
 
-func (i *image) sort() {
-	slices.SortFunc(i.holders, func(a, b holder) int {
-		return cmp.Or(cmp.Compare(a.token, b.token), cmp.Compare(a.mode, b.mode), cmp.Compare(a.take, b.take))
-	})
+func (i *image) sort() { slices.SortFunc(i.holders, byToken) }
+
+// byToken is the order of holders. Those that are equal in it, of which nobody was told, are equal.
+func byToken(a, b holder) int {
+	return cmp.Or(cmp.Compare(a.token, b.token), cmp.Compare(a.mode, b.mode), cmp.Compare(a.take, b.take))
 }
 
 func (i *image) equal(o *image) bool { return i.last == o.last && slices.Equal(i.holders, o.holders) }

@@ -124,6 +124,7 @@ func (a *arb) Send(m core.Message) {
 			continue
 		}
 		raw := a.p.w.damagedFrame(slices.Clone(m.Frame))
+		a.p.w.print.sent(a.p.w.now, a.p.m, o, raw)
 		a.p.w.send(a.p.m, o, "raft", func(q *process) {
 			if q.arb == nil {
 				return

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cespare/xxhash/v2"
+
 	"github.com/opencluster/oclocks/bucket/chain"
 	"github.com/opencluster/oclocks/bucket/replicated"
 	"github.com/opencluster/oclocks/conf/shared"
@@ -56,6 +58,7 @@ func (k *checker) applied(m *machine, change uint64, command []byte, before, aft
 		return
 	}
 	k.commands[change] = bytes.Clone(command)
+	k.w.print.number(xxhash.Sum64(command))
 	k.state = after
 	k.w.stats.Changes++
 	if !bytes.Contains(command, []byte(`"op":"views"`)) {
@@ -107,8 +110,7 @@ func (k *checker) round(p *process, c *cell, released []replicated.Effect) {
 		return
 	}
 	b := c.Number()
-	view := c.Chain().View()
-	now := answering{view.Epoch, p.number, p.m.gen}
+	now := answering{c.Chain().Epoch(), p.number, p.m.gen}
 	was := k.answers[b]
 	switch {
 	case now.epoch > was.epoch || was.epoch == 0:

@@ -1,9 +1,13 @@
 package sim
 
 import (
+	"bytes"
+	"cmp"
 	"fmt"
 	"strings"
 	"sync"
+
+	"github.com/nats-io/nkeys"
 
 	"github.com/opencluster/oclocks/bucket"
 	"github.com/opencluster/oclocks/conf"
@@ -40,18 +44,33 @@ func (w *world) zoneAfter(zone string) string {
 	return zone
 }
 
-// zoneKeys are made once: they are random, and nothing depends on what they are.
+// zoneKeys are made once, and are the same in every process: they are in the frames of Raft, of which one may be damaged.
 var zoneKeys = sync.OnceValues(func() (map[string]conf.ZoneKeys, error) {
 	keys := map[string]conf.ZoneKeys{}
-	for _, name := range zoneNames {
-		k, err := conf.NewZoneKeys()
+	for i, name := range zoneNames {
+		made, err := seedsOf(1 + byte(i)*16)
 		if err != nil {
 			return nil, err
 		}
-		keys[name] = k
+		keys[name] = made
 	}
 	return keys, nil
 })
+
+// seedsOf are keys of a zone.
+func seedsOf(first byte) (keys conf.ZoneKeys, err error) {
+	seed := func() string {
+		text, wrong := nkeys.EncodeSeed(nkeys.PrefixByteAccount, bytes.Repeat([]byte{first}, 32))
+		err = cmp.Or(err, wrong)
+		first++
+		return string(text)
+	}
+	keys = conf.ZoneKeys{Account: seed(), Roles: map[conf.Role]string{}, Open: seed()}
+	for _, role := range conf.Roles() {
+		keys.Roles[role] = seed()
+	}
+	return keys, err
+}
 
 // zonesFounded are the zones that the cluster begins with.
 func (w *world) zonesFounded() ([]conf.Zone, map[string]conf.ZoneKeys) {

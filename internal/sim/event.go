@@ -14,9 +14,16 @@ const (
 type event struct {
 	at    int64
 	order uint64
-	do    func()
-	actor *actor // whose turn it is, in place of do
+	turn  turn
 }
+
+// turn is what happens: that of an actor, the arrival of a parcel, or something else.
+type turn interface{ act() }
+
+// happening is something that happens by itself.
+type happening func()
+
+func (h happening) act() { h() }
 
 func (e *event) before(o *event) bool { return e.at < o.at || e.at == o.at && e.order < o.order }
 
@@ -28,8 +35,8 @@ const branches = 4
 
 func (a *agenda) put(i int, e event) {
 	a.list[i] = e
-	if e.actor != nil {
-		e.actor.place = i
+	if a, ok := e.turn.(*actor); ok {
+		a.place = i
 	}
 }
 
@@ -114,7 +121,7 @@ func (a *actor) wake(at int64) {
 	}
 	w := a.p.w
 	w.order++
-	e := event{at: max(at, w.now), order: w.order, actor: a}
+	e := event{at: max(at, w.now), order: w.order, turn: a}
 	planned := a.at != never
 	a.at = at
 	if planned {

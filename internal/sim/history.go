@@ -15,6 +15,7 @@ import (
 
 // note adds to the history.
 func (k *checker) note(e *check.Event) {
+	k.w.print.noted(e)
 	k.history.Add(e)
 	k.report()
 }

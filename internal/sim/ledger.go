@@ -27,8 +27,10 @@ type Ledger struct {
 	Reigns     int            `json:"reigns"`
 	Faults     map[string]int `json:"faults"`
 	Failed     []Failure      `json:"failed"`
+	Print      string         `json:"fingerprint,omitempty"` // of all runs together, in whatever order they ended
 
-	began time.Time
+	began  time.Time
+	prints uint64
 }
 
 // Failure is a seed that did not keep a promise.
@@ -45,6 +47,9 @@ func newLedger(start uint64) Ledger {
 func (l *Ledger) add(r *Result) {
 	s := &r.Stats
 	l.Seeds += s.Seeds
+	one := fingerprint(r.Seed)
+	one.number(r.Fingerprint)
+	l.prints += uint64(one)
 	l.Simulated += float64(s.Time) / float64(second)
 	l.Operations += s.Requests
 	l.Answers += s.Answers
@@ -62,6 +67,7 @@ func (l *Ledger) add(r *Result) {
 
 func (l *Ledger) end(jobs int) {
 	l.Wall, l.Jobs = time.Since(l.began).Seconds(), min(jobs, runtime.NumCPU())
+	l.Print = fmt.Sprintf("%016x", l.prints)
 }
 
 // line tells the figures in one line.

@@ -1,8 +1,8 @@
 package sim
 
 import (
+	"cmp"
 	"errors"
-	"maps"
 	"slices"
 
 	"github.com/opencluster/oclocks/bucket/chain"
@@ -10,66 +10,93 @@ import (
 
 // links stands for broker/links.go: what a batch has for one node goes together.
 type links struct {
-	later map[uint64][][]byte
+	later []box
+	now   []box
 	armed bool
 }
 
+// box is what waits to be sent to a node. Lists of them are in the order of the nodes' numbers.
+type box struct {
+	node  uint64
+	texts [][]byte
+}
+
+func boxOf(list *[]box, node uint64) (at int, there bool) {
+	return slices.BinarySearchFunc(*list, node, func(b box, node uint64) int { return cmp.Compare(b.node, node) })
+}
+
+func put(list *[]box, node uint64, text []byte) {
+	at, there := boxOf(list, node)
+	if !there {
+		*list = slices.Insert(*list, at, box{node: node})
+	}
+	b := &(*list)[at]
+	b.texts = append(b.texts, text)
+}
+
 func (l *links) send(p *process, now, later []chain.Message) {
-	boxes := map[uint64][][]byte{}
-	encode := func(m *chain.Message) []byte {
-		if len(m.Changes) > 0 && !p.w.healed && p.w.chance(p.w.mix.damage) {
-			damaged := m.Changes[p.w.draw(len(m.Changes))]
-			if len(damaged.Data) > 0 { // the memory of the copy stays what it is
-				m.Changes = slices.Clone(m.Changes)
-				for i := range m.Changes {
-					if m.Changes[i].Seq == damaged.Seq {
-						m.Changes[i].Data = slices.Clone(damaged.Data)
-						m.Changes[i].Data[p.w.draw(len(damaged.Data))] ^= 1 << p.w.draw(8)
-					}
-				}
-				p.w.fault("change damaged before its sum")
-			}
-		}
-		return m.Encode(nil)
-	}
-	if l.later == nil {
-		l.later = map[uint64][][]byte{}
-	}
 	for i := range now {
-		boxes[now[i].To.Node] = append(boxes[now[i].To.Node], encode(&now[i]))
+		put(&l.now, now[i].To.Node, p.encode(&now[i]))
 	}
 	for i := range later {
-		node := later[i].To.Node
-		if _, goes := boxes[node]; goes {
-			boxes[node] = append(boxes[node], encode(&later[i]))
-			continue
+		node, list := later[i].To.Node, &l.later
+		if _, goes := boxOf(&l.now, node); goes {
+			list = &l.now
 		}
-		l.later[node] = append(l.later[node], encode(&later[i]))
+		put(list, node, p.encode(&later[i]))
 	}
-	for _, node := range slices.Sorted(maps.Keys(boxes)) {
-		l.post(p, node, append(l.later[node], boxes[node]...))
-		delete(l.later, node)
+	for _, b := range l.now {
+		if at, waits := boxOf(&l.later, b.node); waits {
+			b.texts = append(l.later[at].texts, b.texts...)
+			l.later = slices.Delete(l.later, at, at+1)
+		}
+		l.post(p, b.node, b.texts)
 	}
+	clear(l.now)
+	l.now = l.now[:0]
 	if len(l.later) > 0 && !l.armed {
 		l.armed = true
 		p.timer(laterTime, func() {
 			l.armed = false
-			for _, node := range slices.Sorted(maps.Keys(l.later)) {
-				l.post(p, node, l.later[node])
+			for _, b := range l.later {
+				l.post(p, b.node, b.texts)
 			}
 			clear(l.later)
+			l.later = l.later[:0]
 		})
 	}
 }
 
+// encode makes a message's bytes. The memory that they are made of may be damaged, though not the copy's.
+func (p *process) encode(m *chain.Message) []byte {
+	if len(m.Changes) > 0 && !p.w.healed && p.w.chance(p.w.mix.damage) {
+		damaged := m.Changes[p.w.draw(len(m.Changes))]
+		if len(damaged.Data) > 0 {
+			m.Changes = slices.Clone(m.Changes)
+			for i := range m.Changes {
+				if m.Changes[i].Seq == damaged.Seq {
+					m.Changes[i].Data = slices.Clone(damaged.Data)
+					m.Changes[i].Data[p.w.draw(len(damaged.Data))] ^= 1 << p.w.draw(8)
+				}
+			}
+			p.w.fault("change damaged before its sum")
+		}
+	}
+	return m.Encode(nil)
+}
+
 // post sends a frame to the node with a number.
 func (l *links) post(p *process, node uint64, texts [][]byte) {
-	from := p.number
-	p.m.others(func(o *machine) {
-		if o.p.number == node {
-			p.w.send(p.m, o, "chain", func(q *process) { q.receiveChain(from, texts) })
+	for _, o := range p.w.machines {
+		if o == p.m || o.p == nil || o.p.number != node {
+			continue
 		}
-	})
+		for _, text := range texts {
+			p.w.print.sent(p.w.now, p.m, o, text)
+		}
+		from := p.number
+		p.w.send(p.m, o, "chain", func(q *process) { q.receiveChain(from, texts) })
+	}
 }
 
 func (p *process) receiveChain(from uint64, texts [][]byte) {

@@ -39,19 +39,9 @@ func (w *world) send(from, to *machine, what string, do func(p *process)) {
 	if to.p == nil || from.p == nil {
 		return
 	}
-	gen := to.gen
-	var arrive func()
-	arrive = func() {
-		switch p := to.p; {
-		case p == nil || to.gen != gen:
-		case to.paused > w.now:
-			w.plan(to.paused+to.lag(), arrive)
-		default:
-			do(p)
-		}
-	}
+	arrival := &parcel{to: to, gen: to.gen, do: do}
 	if from == to {
-		w.after(w.between(us, 100*us), arrive)
+		w.bring(w.between(us, 100*us), arrival)
 		return
 	}
 	w.stats.Messages++
@@ -70,10 +60,34 @@ func (w *world) send(from, to *machine, what string, do func(p *process)) {
 		w.fault("message lost")
 		return
 	}
-	w.after(w.transit(l)+late, arrive)
+	w.bring(w.transit(l)+late, arrival)
 	if !w.healed && w.chance(w.mix.twice) {
 		w.fault("message twice")
-		w.after(w.transit(l)+w.between(0, 20*ms), arrive)
+		w.bring(w.transit(l)+w.between(0, 20*ms), arrival)
+	}
+}
+
+// parcel is something on its way to a process.
+type parcel struct {
+	to  *machine
+	gen int // of the process that it is meant for
+	do  func(p *process)
+}
+
+func (w *world) bring(d int64, a *parcel) {
+	w.order++
+	w.agenda.push(event{at: max(w.now+d, w.now), order: w.order, turn: a})
+}
+
+// act is the arrival, which waits for a machine that stands still.
+func (a *parcel) act() {
+	w := a.to.w
+	switch p := a.to.p; {
+	case p == nil || a.to.gen != a.gen:
+	case a.to.paused > w.now:
+		w.bring(a.to.paused+a.to.lag()-w.now, a)
+	default:
+		a.do(p)
 	}
 }
 

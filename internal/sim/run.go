@@ -60,6 +60,8 @@ type Result struct {
 	Wrong []string // violations; none: all promises were kept
 	Story []string // what happened last, if something was wrong
 	Stats Stats
+
+	Fingerprint uint64 // of all that happened: equal, if the run was the same
 }
 
 // settleTime is how long a healed cluster may take to come together.
@@ -74,7 +76,7 @@ func (r Recipe) Run(storyLines int) Result {
 	if len(w.wrong) > 0 && storyLines > 0 {
 		w = r.run(true) // once more, to tell it
 	}
-	result := Result{Seed: r.Seed, Mix: w.mix.String(), Wrong: w.wrong, Stats: w.stats}
+	result := Result{Seed: r.Seed, Mix: w.mix.String(), Wrong: w.wrong, Stats: w.stats, Fingerprint: uint64(w.print)}
 	if len(w.wrong) > 0 {
 		result.Story = w.story.about(w.wrong, storyLines)
 	}
@@ -100,6 +102,8 @@ func (r Recipe) run(telling bool) *world {
 		w.lastLook()
 	}
 	w.stats.Seeds, w.stats.Time = 1, w.now-began
+	w.print.number(w.rnd.Uint64())
+	w.print.number(uint64(w.now))
 	w.stats.Grants = int64(w.check.history.Stats().Grants)
 	return w
 }

@@ -125,7 +125,7 @@ func TestAgenda(t *testing.T) {
 				if at >= x.at {
 					continue
 				}
-				e.actor = x
+				e.turn = x
 				if x.at != never {
 					delete(model, uint64(x.second)) // its order, kept where nothing else uses it
 					a.rise(x.place, e)
@@ -145,8 +145,8 @@ func TestAgenda(t *testing.T) {
 					}
 				}
 				delete(model, got.order)
-				if got.actor != nil {
-					got.actor.at = never
+				if x, ok := got.turn.(*actor); ok {
+					x.at = never
 				}
 			}
 		}

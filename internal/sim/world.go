@@ -41,6 +41,7 @@ type world struct {
 	healed     bool // nothing goes wrong any more
 
 	check checker
+	print fingerprint
 	stats Stats
 	story story
 	wrong []string
@@ -78,7 +79,7 @@ func newWorld(recipe Recipe) *world {
 
 func (w *world) plan(at int64, do func()) {
 	w.order++
-	w.agenda.push(event{at: max(at, w.now), order: w.order, do: do})
+	w.agenda.push(event{at: max(at, w.now), order: w.order, turn: happening(do)})
 }
 
 func (w *world) after(d int64, do func()) { w.plan(w.now+d, do) }
@@ -94,11 +95,7 @@ func (w *world) run(until int64) {
 			w.fail("%d things happen at once: something goes round and round", w.crowd)
 		}
 		w.stats.Events++
-		if e.actor != nil {
-			e.actor.act()
-		} else {
-			e.do()
-		}
+		e.turn.act()
 		if w.views != w.stats.Views {
 			w.views = w.stats.Views
 			w.burst()

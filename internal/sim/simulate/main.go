@@ -36,6 +36,8 @@ var (
 	ledger = flag.String("ledger", "", "file to which the figures are added, as a line of JSON")
 	commit = flag.String("commit", "", "what was run, for the ledger")
 	sum    = flag.String("sum", "", "add up the ledgers of this file")
+	cpu    = flag.String("cpuprofile", "", "file for a profile of the time of a campaign")
+	heap   = flag.String("memprofile", "", "file for a profile of what a campaign has allocated")
 )
 
 func main() {
@@ -77,7 +79,7 @@ func replay() error {
 	}
 	result := r.Run(0)
 	if len(result.Wrong) == 0 {
-		fmt.Printf("seed %d keeps all promises\nmix: %s\n", *seed, result.Mix)
+		fmt.Printf("seed %d keeps all promises, fingerprint %016x\nmix: %s\n", *seed, result.Fingerprint, result.Mix)
 		return nil
 	}
 	if set := given("shrink"); !set {
@@ -104,7 +106,14 @@ func campaign() error {
 	if *seeds > 0 && !given("time") {
 		c.Time = 0
 	}
+	end, err := profile()
+	if err != nil {
+		return err
+	}
 	figures := c.Run(ctx)
+	if err := end(); err != nil {
+		return err
+	}
 	figures.Commit = *commit
 	show(&figures)
 	if *ledger != "" {
@@ -135,6 +144,9 @@ func show(l *sim.Ledger) {
 		l.Messages, l.Answers, l.Changes, l.Views, l.Recoveries, l.Reigns, len(l.Faults))
 	for _, kind := range slices.Sorted(maps.Keys(l.Faults)) {
 		fmt.Printf("%10d %s\n", l.Faults[kind], kind)
+	}
+	if l.Print != "" {
+		fmt.Println("fingerprint", l.Print)
 	}
 	for _, f := range l.Failed {
 		fmt.Printf("seed %d: %s\n", f.Seed, f.Wrong)
