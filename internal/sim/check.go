@@ -75,6 +75,9 @@ func (k *checker) applied(m *machine, change uint64, command []byte, before, aft
 		}
 		v := after.Views[b]
 		if v.Epoch == old.Epoch {
+			if !sameView(&v, &old) {
+				k.w.fail("change %d: bucket %d: epoch %d has a second view %v, and had %v", change, b, v.Epoch, v, old)
+			}
 			continue
 		}
 		k.w.tell("change %d: bucket %d: %v", change, b, v)
@@ -101,13 +104,21 @@ func (k *checker) hangsOn(half, b uint32) bool {
 
 func (k *checker) processEnded(*process) {}
 
-// round looks at one round of a copy: who releases something answers, if it is more than "ask again".
+func sameView(a, b *chain.View) bool {
+	return slices.Equal(a.Chain, b.Chain) && a.InSync == b.InSync && a.Recovery == b.Recovery
+}
+
+// round looks at one round of a copy. Who releases something answers, if it is more than "ask again"; and who would take a request
+// now would answer the next one.
 func (k *checker) round(p *process, c *cell, released []replicated.Effect) {
+	does := "answers"
 	if !slices.ContainsFunc(released, func(e replicated.Effect) bool {
 		refusal, refused := e.Body.(*subjects.Refusal)
 		return !refused || refusal.Code != 503
 	}) {
-		return
+		if does = "may answer"; c.Turned() != replicated.Taken {
+			return
+		}
 	}
 	b := c.Number()
 	now := answering{c.Chain().Epoch(), p.number, p.m.gen}
@@ -116,9 +127,9 @@ func (k *checker) round(p *process, c *cell, released []replicated.Effect) {
 	case now.epoch > was.epoch || was.epoch == 0:
 		k.answers[b] = now
 	case now.epoch == was.epoch && (now.node != was.node || now.gen != was.gen):
-		k.w.fail("bucket %d: node %d (process %d) answers in epoch %d, as node %d (process %d) did", b, now.node, now.gen, now.epoch, was.node, was.gen)
+		k.w.fail("bucket %d: node %d (process %d) %s in epoch %d, as node %d (process %d) did", b, now.node, now.gen, does, now.epoch, was.node, was.gen)
 	case now.epoch < was.epoch && !k.w.mix.wild:
-		k.w.fail("bucket %d: node %d answers in epoch %d, node %d has answered in epoch %d", b, now.node, now.epoch, was.node, was.epoch)
+		k.w.fail("bucket %d: node %d %s in epoch %d, node %d has answered in epoch %d", b, now.node, does, now.epoch, was.node, was.epoch)
 	}
 }
 

@@ -48,6 +48,19 @@ func clientKinds() []kind {
 			w.tell("%s is cut off for %s", c.name, span(until-w.now))
 			return true
 		}},
+		{"holder hears no events", func(w *world) bool {
+			c := w.someMember()
+			if c == nil || len(c.claims) == 0 {
+				return false
+			}
+			c.deaf = w.now + w.between(second, 6*second)
+			other := w.members[w.draw(len(w.members))]
+			if other.of.zone != c.of.zone || other.dead {
+				other = c
+			}
+			other.forceHold(c.claims[w.draw(len(c.claims))], false)
+			return false // it counts when an event was lost
+		}},
 		{"two clients with one session", func(w *world) bool {
 			c := w.someMember()
 			if c == nil || c.of.secret == "" || c.session == "" {

@@ -315,6 +315,10 @@ func (c *member) bring(from *machine, what string, do func()) {
 	if s == nil || s.over {
 		return
 	}
+	if !w.healed && what == "event" && c.deaf > w.now {
+		w.fault("holder hears no events")
+		return
+	}
 	if !w.healed && w.chance(w.mix.replies) {
 		w.fault(what + " lost")
 		return

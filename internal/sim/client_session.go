@@ -30,6 +30,7 @@ type member struct {
 	rate   float64
 	offset int64
 	paused int64
+	deaf   int64 // no event comes to it until then
 	dead   bool
 
 	road   mind.Road

@@ -320,13 +320,15 @@ func (c *member) check() {
 
 // force is an administrator who ends somebody's hold.
 func (c *member) force() {
-	other := c.w.someClaim(c.of.zone)
-	if other == nil {
-		return
+	if other := c.w.someClaim(c.of.zone); other != nil {
+		c.forceHold(other, c.w.draw(4) == 0)
 	}
+}
+
+func (c *member) forceHold(other *claim, now bool) {
 	g := other.hold.Grant
 	c.w.forces++
-	req := &subjects.Request{Op: subjects.OpForce, Name: g.Name, Token: g.Token, Now: c.w.draw(4) == 0, RequestID: "force-" + itoa(c.w.forces),
+	req := &subjects.Request{Op: subjects.OpForce, Name: g.Name, Token: g.Token, Now: now, RequestID: "force-" + itoa(c.w.forces),
 		Has: subjects.HasRequest}
 	c.raw(req, check.Event{Token: g.Token, Now: req.Now}, func(*mind.Result) {})
 }

@@ -79,6 +79,6 @@
 // what is kept and what is over, queues, repeated requests, zones, and an order for each lock in which a simple lock would answer the same.
 // It is told when a view says that the end of a bucket's history may be lost (recovery). check.go knows what only the simulator can
 // see: a bucket gives a token once, whatever the lock; one process answers for a bucket in an epoch, and none in an epoch
-// that is over; all nodes apply the same commands, and have the same digest; no goroutine goes round and round. At the end everything
+// that is over, or would if it were asked; an epoch has one view; all nodes apply the same commands, and have the same digest; no goroutine goes round and round. At the end everything
 // is healed: all buckets have a primary that acts, all copies are equal, everybody is answered.
 package sim

@@ -171,6 +171,9 @@ func (w *world) cutFor(i *impairment, a, b *machine, d int64) {
 	l.cut = i
 	if w.draw(2) == 0 {
 		notice := w.between(0, 2*d)
+		if w.draw(2) == 0 { // as when a connection is reset: before any lease is over
+			notice = w.between(0, 200*ms)
+		}
 		w.routeTold(a, b, false, notice)
 		w.routeTold(b, a, false, notice)
 	}

@@ -54,7 +54,7 @@ type mix struct {
 
 func drawMix(r *rand.Rand, theme string) mix {
 	m := mix{
-		nodes: 3 + r.IntN(3), clients: 3 + r.IntN(4), buckets: 4, shards: 1 + r.IntN(2), acks: [...]string{"first", "first", "majority", "all"}[r.IntN(4)],
+		nodes: 3 + r.IntN(3), clients: 3 + r.IntN(4), buckets: [...]uint32{1, 2, 4, 4, 4}[r.IntN(5)], shards: 1 + r.IntN(2), acks: [...]string{"first", "first", "majority", "all"}[r.IntN(4)],
 		time: (15 + r.Int64N(30)) * second, pause: (100 + r.Int64N(1500)) * ms, delay: 2 * ms,
 	}
 	some := func() bool { return r.IntN(3) == 0 }

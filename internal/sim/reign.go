@@ -170,6 +170,7 @@ func (p *process) ask(bucket uint32, view chain.View) {
 		p.w.fail("%v: bucket %d asks for %v, which cannot be: %v", p.m, bucket, view, err)
 		return
 	}
+	p.w.moment(asksForView, p)
 	p.asks.Add(flow.Ask{Bucket: bucket, View: view.Clone()})
 	p.proposer()
 }

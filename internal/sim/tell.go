@@ -51,6 +51,9 @@ func (p *process) Applied(change uint64, state *shared.State) {
 }
 
 func (p *process) Grant(lease chain.Lease, live int) {
+	if !p.leased() {
+		p.w.moment(getsLease, p)
+	}
 	p.live, p.until = live, lease.Until
 	p.tell(p.node.Grant(lease))
 }

@@ -22,6 +22,10 @@ var themes = []theme{
 			m.nodes = max(m.nodes, 4)
 			m.time, m.pause = max(m.time, 35*second), (500+r.Int64N(1000))*ms
 			m.giveUp = time.Second
+			m.buckets = 1 << r.IntN(3)
+			if r.IntN(2) == 0 {
+				m.brief, m.silent = 0.3, 0.5
+			}
 			m.acks = "first"
 			m.maxLease = time.Duration(2+r.IntN(2)) * time.Second
 			if r.IntN(2) > 0 {
@@ -31,8 +35,12 @@ var themes = []theme{
 	// Leases are granted, and end, at the limits of what is promised of clocks and links.
 	{"leases", []string{
 		"machine hears late, then is not heard", "machine is not heard at all", "machine is heard late", "machine stands still", "leader isolated",
-		"goroutine stalled", "leadership transferred",
+		"goroutine stalled", "leadership transferred", "machine isolated", "machine cut off as it gets a lease again",
+		"leader slow to commit when a lease ends", "primary cut off as it asks for a view",
 	}, func(m *mix, r *rand.Rand) {
+		if r.IntN(2) == 0 {
+			m.loss = r.Float64() * 0.1
+		}
 		m.think = (5 << r.IntN(3)) * ms
 		m.pause = (500 + r.Int64N(1000)) * ms
 		m.clients = max(m.clients, 8)
@@ -47,7 +55,7 @@ var themes = []theme{
 	// Primaries change by intent, while some links are slow: nobody has the same as the others.
 	{"moves", []string{
 		"link slow", "link far", "network slow", "all buckets moved by hand", "bucket moved by hand", "primary killed", "node leaves and comes back",
-		"one-way cut",
+		"one-way cut", "primary cut off as it asks for a view", "leadership transferred",
 	}, func(m *mix, r *rand.Rand) {
 		m.acks = [...]string{"majority", "majority", "first", "all"}[r.IntN(4)]
 		m.think = (5 << r.IntN(3)) * ms
@@ -64,10 +72,13 @@ var themes = []theme{
 	// Sessions are closed, taken over and cut off, and what they ask comes late, in another order or not at all.
 	{"sessions", []string{
 		"two clients with one session", "session client killed", "session client stands still", "client's connection cut", "client's connection reset",
-		"client cut off from all servers", "primary killed",
+		"client cut off from all servers", "primary killed", "holder hears no events",
 	}, func(m *mix, r *rand.Rand) {
 		m.crowd(r)
 		m.tools, m.force = 3, 1
+		if r.IntN(2) == 0 { // or few, who have many locks of one bucket
+			m.names, m.buckets, m.clients, m.brief, m.silent, m.tools = len(lockNames), 1, 3, 0.2, 0.75, 1
+		}
 		m.replies = 0.02 + r.Float64()*0.2
 		m.late = r.Float64() * 0.05
 	}},

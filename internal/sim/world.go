@@ -38,6 +38,7 @@ type world struct {
 	causes     int // of the driver
 	bursts     int
 	caused     []cause
+	traps      []trap
 	healed     bool // nothing goes wrong any more
 
 	check checker

@@ -47,6 +47,8 @@ var rules = []struct {
 	{"which has no limit", "answered is kept", promise},
 	{" has released ", "one effect", promise},
 	{" answers in epoch ", "one answering primary", promise},
+	{" may answer in epoch ", "one answering primary", promise},
+	{" has a second view ", "one view for each epoch", promise},
 	{"come apart at change", "equal logs", promise},
 	{" elsewhere", "equal logs", promise},
 	{"differs from the primary's", "equal copies", promise},
