@@ -167,7 +167,7 @@ func (c *CallIDs) Next(changes bool) uint64 {
 	return 1<<63 | c.others
 }
 
-// Taken: the node has taken the call with the last number.
+// Taken says that the node has taken the call with the last number.
 func (c *CallIDs) Taken(id uint64) {
 	if id>>63 == 0 {
 		c.changes = id
