@@ -20,7 +20,7 @@ func (t *Table) acquire(c *call) {
 		t.refuse(c, overQuota("sessions"))
 		return
 	}
-	if c.session != 0 && t.sessions.at(c.session).weight+weight(c.req.Name) > maxSessionWeight {
+	if c.session != 0 && t.sessions.at(c.session).weight+weight(len(c.req.Name)) > maxSessionWeight {
 		t.refuse(c, tooHeavy())
 		return
 	}
@@ -29,12 +29,12 @@ func (t *Table) acquire(c *call) {
 	}
 	w.request, t.change.by = c.request, c.introduction()
 	l := t.lock()
-	if l != nil && l.more != nil && l.more.recheck <= t.now.Boot {
+	if l != nil && l.more != 0 && t.shares.at(l.more).recheck <= t.now.Boot {
 		t.settle() // before its timer, which is up to a millisecond late: nobody may slip in
 	}
-	if l != nil && !l.agrees(&w) {
+	if l != nil && !t.agrees(l, &w) {
 		t.answer(c, badRequest("slots", fmt.Sprintf("the semaphore has %d slots while it is held or waited for; send the same",
-			l.more.slots)))
+			t.shares.at(l.more).slots)))
 		return
 	}
 	recovering := t.recovering()
@@ -70,8 +70,8 @@ func (t *Table) mayWait(c *call, free bool) *subjects.Refusal {
 		return nil
 	case c.in.WaitersFull || t.waiters.live >= maxRecords:
 		return overQuota("waiters")
-	case l != nil && l.waiting() >= t.cfg.Limits.Queue:
-		return tooLarge("", fmt.Sprintf("%s already, which is as many as one lock may have", others(l.waiting())))
+	case l != nil && t.waiting(l) >= t.cfg.Limits.Queue:
+		return tooLarge("", fmt.Sprintf("%s already, which is as many as one lock may have", others(t.waiting(l))))
 	}
 	return nil
 }
@@ -175,7 +175,7 @@ func (t *Table) grant(c *call, w *want) {
 	}
 	o.durable = t.durableWant(c, w)
 	t.do(&o)
-	if l := t.lock(); w.bits&wantRecall != 0 && l != nil && l.waiting() > 0 {
+	if l := t.lock(); w.bits&wantRecall != 0 && l != nil && t.waiting(l) > 0 {
 		t.do(&op{code: opRecall, token: t.at.zone.token})
 	}
 }
@@ -185,9 +185,9 @@ func (t *Table) enqueue(w *want) {
 		w.wait = time.Second // an enqueue that is granted at once needs none
 	}
 	l := t.lock()
-	first := l == nil || l.waiting() == 0
+	first := l == nil || t.waiting(l) == 0
 	t.do(&op{code: opEnqueue, want: *w, since: t.now.Wall})
-	if l != nil && first && l.more != nil && l.more.recalls > 0 {
+	if l != nil && first && l.more != 0 && t.shares.at(l.more).recalls > 0 {
 		t.do(&op{code: opRecall})
 	}
 	t.settle()
@@ -229,7 +229,7 @@ func (t *Table) applyGrant(o *op) bool {
 	if !ok || t.at.name == "" || o.key == 0 {
 		return false
 	}
-	if l := t.lock(); l != nil && (!l.agrees(&o.want) || !l.fits(&o.want)) {
+	if l := t.lock(); l != nil && (!t.agrees(l, &o.want) || !t.fits(l, &o.want)) {
 		return false
 	}
 	token := t.nextToken(z)
@@ -293,7 +293,7 @@ func (t *Table) applyEnqueue(o *op) bool {
 	if !ok || t.at.name == "" || o.key == 0 || o.wait == 0 {
 		return false
 	}
-	if l := t.lock(); l != nil && (!l.agrees(&o.want) || l.waiting() >= maxRecords) {
+	if l := t.lock(); l != nil && (!t.agrees(l, &o.want) || t.waiting(l) >= maxRecords) {
 		return false
 	}
 	var entry uint32
@@ -309,7 +309,7 @@ func (t *Table) applyEnqueue(o *op) bool {
 		t.entries.at(entry).waiter = id
 	}
 	if o.bits&wantEnqueue != 0 {
-		t.queued(id, t.lock().more.waiting)
+		t.queued(id, t.shares.at(t.lock().more).waiting)
 	}
 	return true
 }

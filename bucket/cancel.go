@@ -92,7 +92,7 @@ func (t *Table) cancelForgotten(c *call, r request, s *session) {
 		}
 	}
 	for id := s.holds.first; id != 0; id = t.holds.at(id).snext {
-		if h := t.holds.at(id); h.more != nil && h.more.request == r.number && h.lock == t.at.lock {
+		if h := t.holds.at(id); h.more != 0 && t.extras.at(h.more).request == r.number && h.lock == t.at.lock {
 			t.cancelHold(c, r, h.token)
 			return
 		}

@@ -115,29 +115,29 @@ func (t *Table) drawEntry(b *strings.Builder, indent string, e *entry) {
 
 func (t *Table) drawLock(b *strings.Builder, id uint32) {
 	l := t.locks.at(id)
-	fmt.Fprintf(b, "  lock %s", strconv.Quote(l.name))
+	fmt.Fprintf(b, "  lock %s", strconv.Quote(t.locks.name(l)))
 	switch {
 	case l.hold == 0:
 		b.WriteString(" free")
 	case l.mode == subjects.Semaphore:
-		fmt.Fprintf(b, " semaphore %d of %d", l.more.taken, l.more.slots)
+		fmt.Fprintf(b, " semaphore %d of %d", t.shares.at(l.more).taken, t.shares.at(l.more).slots)
 	default:
 		b.WriteString(" " + l.mode.String())
 	}
-	if l.more != nil {
-		b.WriteString(t.in(l.more.recheck))
+	if l.more != 0 {
+		b.WriteString(t.in(t.shares.at(l.more).recheck))
 	}
 	b.WriteByte('\n')
 	for hid := l.hold; hid != 0; hid = t.holds.at(hid).next {
 		h := t.holds.at(hid)
-		fmt.Fprintf(b, "    hold %s %s by %s", drawToken(h.token), h.kind(), t.owner(t.users.name(h.user), h.session))
+		fmt.Fprintf(b, "    hold %s %s by %s", drawToken(h.token), h.kind(), t.owner(t.texts.text(h.user), h.session))
 		t.drawHold(b, h)
 		b.WriteByte('\n')
 	}
-	if l.more == nil {
+	if l.more == 0 {
 		return
 	}
-	for wid := l.more.first; wid != 0; wid = t.waiters.at(wid).next {
+	for wid := t.shares.at(l.more).first; wid != 0; wid = t.waiters.at(wid).next {
 		w := t.waiters.at(wid)
 		fmt.Fprintf(b, "    wait %d %s", w.ticket, w.mode)
 		if w.mode == subjects.Exclusive && w.drain != subjects.Hard {
@@ -154,21 +154,21 @@ func (t *Table) drawHold(b *strings.Builder, h *hold) {
 	if h.ttl > 0 {
 		fmt.Fprintf(b, " ttl %s", h.ttl)
 	}
-	b.WriteString(t.in(h.due()))
+	b.WriteString(t.in(t.holdDue(h)))
 	if h.is(holdForced) {
 		b.WriteString(" forced")
 	}
-	if h.more == nil {
+	if take := t.take(h); take > 1 {
+		fmt.Fprintf(b, " take %d", take)
+	}
+	if h.holder != 0 {
+		fmt.Fprintf(b, " holder %s", strconv.Quote(t.texts.text(h.holder)))
+	}
+	if h.more == 0 {
 		return
 	}
-	if h.more.take > 1 {
-		fmt.Fprintf(b, " take %d", h.more.take)
-	}
-	if h.more.holder != "" {
-		fmt.Fprintf(b, " holder %s", strconv.Quote(h.more.holder))
-	}
-	if len(h.more.data) > 0 {
-		fmt.Fprintf(b, " data %s", h.more.data)
+	if more := t.extras.at(h.more); len(more.data) > 0 {
+		fmt.Fprintf(b, " data %s", more.data)
 	}
 }
 

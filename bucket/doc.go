@@ -38,5 +38,5 @@
 //   - force.go, query.go, list.go: the other operations; refuse.go and why.go are the words of refusals
 //   - timers.go, promote.go: what time does; token.go
 //   - snapshot.go, restore.go, describe.go
-//   - slab.go, index.go, wheel.go, ordered.go, intern.go, zone.go: where ten million locks are kept
+//   - slab.go, names.go, index.go, wheel.go, ordered.go, intern.go, zone.go: where ten million locks are kept
 package bucket

@@ -42,7 +42,7 @@ func (t *Table) force(c *call) {
 		}
 		t.do(&op{code: opForce, token: token})
 	}
-	ends := time.Duration(max(0, t.holds.at(id).more.forced-t.now.Boot))
+	ends := time.Duration(max(0, t.extras.at(t.holds.at(id).more).forced-t.now.Boot))
 	t.answer(c, &subjects.Forced{Token: token, Ends: ends})
 }
 
@@ -56,8 +56,8 @@ func (t *Table) forcedUntil(h *hold) int64 {
 	if h.kind() == subjects.Connection {
 		until = min(until, t.sessions.at(h.session).deadline)
 	}
-	if h.more != nil {
-		until = min(until, h.more.parted)
+	if h.more != 0 {
+		until = min(until, t.extras.at(h.more).parted)
 	}
 	return until
 }
@@ -72,7 +72,7 @@ func (t *Table) applyForce(o *op) bool {
 		return false
 	}
 	h.mark(holdForced)
-	more := h.extra()
+	more := t.extra(h)
 	if h.session != 0 {
 		s := t.sessions.at(h.session)
 		s.reckon(h.token, -1)

@@ -16,8 +16,8 @@ func (t *Table) openLock() *lock {
 	if t.at.lock != 0 {
 		return t.locks.at(t.at.lock)
 	}
-	id, l := t.locks.take()
-	l.name, l.zone = t.at.name, t.at.zone.id
+	id, l := t.locks.open(t.at.name)
+	l.zone = t.at.zone.id
 	t.at.lock = id
 	t.at.zone.index.add(t.at.hash, id)
 	t.at.zone.order.add(id)
@@ -26,38 +26,42 @@ func (t *Table) openLock() *lock {
 }
 
 // lockThere says whether a lock that was there earlier in this step still is. With the last lock goes the memory of all.
-func (t *Table) lockThere(id uint32) bool { return id < t.locks.end() && t.locks.at(id).name != "" }
+func (t *Table) lockThere(id uint32) bool { return id < t.locks.end() && t.locks.at(id).length > 0 }
 
 // needMore gives a lock room for several holders and for waiters.
 func (t *Table) needMore(l *lock) *shared {
-	if l.more == nil {
-		l.more = &shared{recheck: never}
-		if l.hold != 0 {
-			l.more.holders = 1
-			if t.holds.at(l.hold).is(holdRecall) {
-				l.more.recalls = 1
-			}
+	if l.more != 0 {
+		return t.shares.at(l.more)
+	}
+	id, more := t.shares.take()
+	l.more = id
+	more.recheck = never
+	if l.hold != 0 {
+		more.holders = 1
+		if t.holds.at(l.hold).is(holdRecall) {
+			more.recalls = 1
 		}
 	}
-	return l.more
+	return more
 }
 
 // waiting is how many wait for a lock.
-func (l *lock) waiting() int {
-	if l.more == nil {
+func (t *Table) waiting(l *lock) int {
+	if l.more == 0 {
 		return 0
 	}
-	return l.more.waiting
+	return t.shares.at(l.more).waiting
 }
 
 // dropLock removes a lock that nobody holds or waits for any more.
 func (t *Table) dropLock(id uint32) {
 	l := t.locks.at(id)
-	if l.hold != 0 || l.waiting() > 0 {
+	if l.hold != 0 || t.waiting(l) > 0 {
 		return
 	}
-	if l.more != nil {
+	if l.more != 0 {
 		t.wheel.stop(timerOf(lockTimer, id))
+		t.shares.release(l.more)
 	}
 	z := t.zones[l.zone]
 	z.order.remove(id)
@@ -65,7 +69,7 @@ func (t *Table) dropLock(id uint32) {
 	if t.at.lock == id {
 		t.at.lock = 0
 	} else {
-		hash = t.hash(l.name)
+		hash = t.hash(t.locks.name(l))
 	}
 	z.index.remove(hash, id)
 	z.locks--
@@ -73,31 +77,34 @@ func (t *Table) dropLock(id uint32) {
 }
 
 // fits says whether a request is compatible with the holders of a lock.
-func (l *lock) fits(w *want) bool {
+func (t *Table) fits(l *lock, w *want) bool {
 	switch {
 	case l.hold == 0:
 		return true
 	case w.mode == subjects.Exclusive || w.mode != l.mode:
 		return false
 	case w.mode == subjects.Semaphore:
+		more := t.shares.at(l.more)
 		if mutant.On(mutant.SemaphoreMiscounts) {
-			return l.more.holders < int(l.more.slots)
+			return more.holders < int(more.slots)
 		}
-		return uint64(l.more.taken)+uint64(w.take) <= uint64(l.more.slots)
+		return uint64(more.taken)+uint64(w.take) <= uint64(more.slots)
 	}
 	return true
 }
 
 // agrees says whether a semaphore request has the number of slots that holders and waiters have agreed upon, if any.
-func (l *lock) agrees(w *want) bool {
-	return w.mode != subjects.Semaphore || l.more == nil || l.more.slots == 0 || l.more.slots == w.slots
+func (t *Table) agrees(l *lock, w *want) bool {
+	return w.mode != subjects.Semaphore || l.more == 0 || t.shares.at(l.more).slots == 0 || t.shares.at(l.more).slots == w.slots
 }
 
 // addHold makes a holder of who wants the lock at the cursor.
 func (t *Table) addHold(w *want, sid uint32, token uint64, since int64) uint32 {
 	l, lid := t.openLock(), t.at.lock
 	id, h := t.holds.take()
-	*h = hold{lock: lid, user: t.users.take(w.user), key: w.key, token: token, since: since, ttl: w.ttl}
+	*h = hold{
+		lock: lid, user: t.texts.take(w.user), holder: t.texts.take(w.holder), key: w.key, token: token, since: since, ttl: w.ttl,
+	}
 	h.timer.own[0] = uint8(w.kind)
 	t.fillMore(h, w, sid)
 	if w.mode != subjects.Exclusive {
@@ -114,7 +121,7 @@ func (t *Table) addHold(w *want, sid uint32, token uint64, since int64) uint32 {
 		t.holds.at(h.prev).next = id
 		more.last = id
 	}
-	if l.more != nil {
+	if l.more != 0 {
 		t.countHold(l, h, id, w)
 	}
 	t.zones[l.zone].holds++
@@ -136,34 +143,36 @@ func (t *Table) fillMore(h *hold, w *want, sid uint32) {
 		h.mark(holdGrace)
 	}
 	enqueued := w.bits&wantEnqueue != 0 && sid != 0
-	if w.take == 1 && w.bits&wantGrace == 0 && w.holder == "" && len(w.data) == 0 && !enqueued {
+	if w.take == 1 && w.bits&wantGrace == 0 && len(w.data) == 0 && !enqueued {
 		return
 	}
-	more := h.extra()
-	more.take, more.grace, more.holder, more.data = w.take, w.grace, w.holder, w.data
+	more := t.extra(h)
+	more.take, more.grace, more.data = w.take, w.grace, w.data
 	if enqueued {
 		more.request = w.request.number
 	}
 }
 
 // extra gives a hold room for what few have.
-func (h *hold) extra() *holdMore {
-	if h.more == nil {
-		h.more = &holdMore{take: 1, parted: never, forced: never}
+func (t *Table) extra(h *hold) *holdMore {
+	if h.more == 0 {
+		id, more := t.extras.take()
+		h.more = id
+		more.take, more.parted, more.forced = 1, never, never
 	}
-	return h.more
+	return t.extras.at(h.more)
 }
 
-func (h *hold) take() uint32 {
-	if h.more == nil {
+func (t *Table) take(h *hold) uint32 {
+	if h.more == 0 {
 		return 1
 	}
-	return h.more.take
+	return t.extras.at(h.more).take
 }
 
 // countHold counts a holder of a lock that can have several.
 func (t *Table) countHold(l *lock, h *hold, id uint32, w *want) {
-	more := l.more
+	more := t.shares.at(l.more)
 	more.holders++
 	if w.mode == subjects.Semaphore {
 		more.slots = w.slots
@@ -195,7 +204,7 @@ func (t *Table) startHold(id uint32, w *want) {
 		t.partHold(id, t.sessions.at(h.session))
 	}
 	if w.mode != subjects.Exclusive {
-		t.locks.at(h.lock).more.lastRead = t.now.Boot
+		t.shares.at(t.locks.at(h.lock).more).lastRead = t.now.Boot
 	}
 }
 
@@ -214,13 +223,13 @@ func (t *Table) bindHold(id, sid uint32) {
 	} else {
 		s.statics++
 	}
-	s.weight += weight(t.locks.at(h.lock).name)
+	s.weight += weight(int(t.locks.at(h.lock).length))
 	s.reckon(h.token, 1)
 	t.armSession(sid)
 }
 
-// weight bounds the bytes that the end of a hold or a wait takes in a change.
-func weight(name string) int { return len(name) + 64 }
+// weight bounds the bytes that the end of a hold or a wait takes in a change, by the length of its lock's name.
+func weight(length int) int { return length + 64 }
 
 // reckon counts a hold in or out of what a keep-alive is told.
 func (s *session) reckon(token uint64, by int) {
@@ -245,7 +254,7 @@ func (t *Table) unbindHold(h *hold) {
 	} else {
 		s.statics--
 	}
-	s.weight -= weight(t.locks.at(h.lock).name)
+	s.weight -= weight(int(t.locks.at(h.lock).length))
 	if !h.is(holdForced) {
 		s.reckon(h.token, -1)
 	}
@@ -266,8 +275,8 @@ func (t *Table) removeHold(id uint32) {
 	if h.next != 0 {
 		t.holds.at(h.next).prev = h.prev
 	}
-	if more := l.more; more != nil {
-		if more.last == id {
+	if l.more != 0 {
+		if more := t.shares.at(l.more); more.last == id {
 			more.last = h.prev
 		}
 		t.discountHold(l, h)
@@ -276,19 +285,23 @@ func (t *Table) removeHold(id uint32) {
 		t.unbindHold(h)
 	}
 	t.zones[l.zone].holds--
-	t.users.release(h.user)
+	t.texts.release(h.user)
+	t.texts.release(h.holder)
+	if h.more != 0 {
+		t.extras.release(h.more)
+	}
 	t.holds.release(id)
 	t.dropLock(lid)
 }
 
 func (t *Table) discountHold(l *lock, h *hold) {
-	more := l.more
+	more := t.shares.at(l.more)
 	more.holders--
 	if more.last == l.hold {
 		more.last = 0
 	}
 	if l.mode == subjects.Semaphore {
-		more.taken -= h.take()
+		more.taken -= t.take(h)
 	}
 	if h.is(holdRecall) {
 		more.recalls--
@@ -300,13 +313,13 @@ func (t *Table) discountHold(l *lock, h *hold) {
 			more.byKey, more.byToken = nil, nil
 		}
 	}
-	l.forgetSlots()
+	t.forgetSlots(l)
 }
 
 // forgetSlots ends the agreement on the number of slots with the last semaphore holder or waiter.
-func (l *lock) forgetSlots() {
-	if l.more.semaphores == 0 && (l.hold == 0 || l.mode != subjects.Semaphore) {
-		l.more.slots = 0
+func (t *Table) forgetSlots(l *lock) {
+	if more := t.shares.at(l.more); more.semaphores == 0 && (l.hold == 0 || l.mode != subjects.Semaphore) {
+		more.slots = 0
 	}
 }
 
@@ -316,8 +329,10 @@ func (t *Table) holdByToken(token uint64) uint32 {
 	if l == nil {
 		return 0
 	}
-	if l.more != nil && l.more.byToken != nil {
-		return l.more.byToken[token]
+	if l.more != 0 {
+		if byToken := t.shares.at(l.more).byToken; byToken != nil {
+			return byToken[token]
+		}
 	}
 	id := l.hold
 	for id != 0 && t.holds.at(id).token != token {
@@ -332,8 +347,10 @@ func (t *Table) holdByKey(key uint64) uint32 {
 	if l == nil {
 		return 0
 	}
-	if l.more != nil && l.more.byKey != nil {
-		return l.more.byKey[key]
+	if l.more != 0 {
+		if byKey := t.shares.at(l.more).byKey; byKey != nil {
+			return byKey[key]
+		}
 	}
 	id := l.hold
 	for id != 0 && t.holds.at(id).key != key {
@@ -366,6 +383,6 @@ func (t *Table) lease(kind subjects.Kind, ttl time.Duration, sid uint32) time.Du
 }
 
 // sameData says whether a renew brings the data that the hold has.
-func (h *hold) sameData(data []byte) bool {
-	return h.more != nil && bytes.Equal(h.more.data, data) || h.more == nil && len(data) == 0
+func (t *Table) sameData(h *hold, data []byte) bool {
+	return h.more != 0 && bytes.Equal(t.extras.at(h.more).data, data) || h.more == 0 && len(data) == 0
 }

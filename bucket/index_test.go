@@ -114,11 +114,11 @@ func TestSlab(t *testing.T) {
 func TestIntern(t *testing.T) {
 	var n intern
 	a, b := n.take("ann"), n.take("bob")
-	if a == b || n.take("ann") != a || n.name(b) != "bob" {
+	if a == b || n.take("ann") != a || n.text(b) != "bob" {
 		t.Fatal("names are mixed up")
 	}
 	n.release(b)
-	if c := n.take("cy"); c != b || n.name(c) != "cy" {
+	if c := n.take("cy"); c != b || n.text(c) != "cy" {
 		t.Errorf("the number of a name that is gone is not used again")
 	}
 	n.release(a)
@@ -139,21 +139,20 @@ func TestOrderedAgainstSort(t *testing.T) {
 			name := fmt.Sprint(random(3000))
 			switch id, have := ids[name]; {
 			case random(500) == 0:
-				z.order.merge()
+				z.order.deal()
 			case have:
 				z.order.remove(id)
 				table.locks.release(id)
 				delete(ids, name)
 			default:
-				id, l := table.locks.take()
-				l.name = name
+				id, _ := table.locks.open(name)
 				z.order.add(id)
 				ids[name] = id
 			}
 		}
 		from, n, last := fmt.Sprint(random(3000)), 0, ""
 		z.order.ascend(from, func(id uint32) bool {
-			name := table.locks.at(id).name
+			name := table.locks.name(table.locks.at(id))
 			if name < from || n > 0 && name <= last || ids[name] != id {
 				t.Fatalf("%q after %q, from %q", name, last, from)
 			}

@@ -1,48 +1,52 @@
 package bucket
 
-// intern keeps one copy of each user's name and gives it a number, so that millions of holds do not have a string each.
-// A name is forgotten with the last hold that has it.
+// intern keeps one copy of each text that many holds share, the names of users and what holders call themselves, and gives
+// it a number; 0 is no text. A text is forgotten with the last hold that has it.
 type intern struct {
 	ids   map[string]uint32
-	names []interned
-	free  []uint32
+	texts slab[interned]
 }
 
 type interned struct {
-	name string
+	text string
 	refs int
 }
 
-// take gives the number of a name and counts one use of it.
-func (n *intern) take(name string) uint32 {
-	if id, ok := n.ids[name]; ok {
-		n.names[id].refs++
-		return id
+// take gives the number of a text and counts one use of it.
+func (n *intern) take(text string) uint32 {
+	if text == "" {
+		return 0
 	}
-	if n.ids == nil {
-		n.ids = make(map[string]uint32)
+	id := n.ids[text]
+	if id == 0 {
+		if n.ids == nil {
+			n.ids, n.texts.bits = make(map[string]uint32), 4
+		}
+		var each *interned
+		id, each = n.texts.take()
+		each.text = text
+		n.ids[text] = id
 	}
-	var id uint32
-	if last := len(n.free) - 1; last >= 0 {
-		id, n.free = n.free[last], n.free[:last]
-		n.names[id] = interned{name, 1}
-	} else {
-		id = uint32(len(n.names))
-		n.names = append(n.names, interned{name, 1})
-	}
-	n.ids[name] = id
+	n.texts.at(id).refs++
 	return id
 }
 
 // release counts one use less.
 func (n *intern) release(id uint32) {
-	each := &n.names[id]
+	if id == 0 {
+		return
+	}
+	each := n.texts.at(id)
 	each.refs--
 	if each.refs == 0 {
-		delete(n.ids, each.name)
-		each.name = ""
-		n.free = append(n.free, id)
+		delete(n.ids, each.text)
+		n.texts.release(id)
 	}
 }
 
-func (n *intern) name(id uint32) string { return n.names[id].name }
+func (n *intern) text(id uint32) string {
+	if id == 0 {
+		return ""
+	}
+	return n.texts.at(id).text
+}

@@ -55,8 +55,12 @@ func (t *Table) comeBack(sid uint32) {
 	}
 	s.parted = false
 	for id := s.holds.first; id != 0; id = t.holds.at(id).snext {
-		if h := t.holds.at(id); h.more != nil && h.more.parted != never {
-			h.more.parted = never
+		h := t.holds.at(id)
+		if h.more == 0 {
+			continue
+		}
+		if more := t.extras.at(h.more); more.parted != never {
+			more.parted = never
 			t.wheel.set(timerOf(holdTimer, id))
 		}
 	}
@@ -108,15 +112,15 @@ func (t *Table) partHold(id uint32, s *session) {
 	if h.kind() != subjects.Connection {
 		return
 	}
-	more := h.extra()
-	more.parted = min(more.parted, t.after(h.grace(s)))
+	more := t.extra(h)
+	more.parted = min(more.parted, t.after(t.grace(h, s)))
 	t.wheel.set(timerOf(holdTimer, id))
 }
 
 // grace is how long a hold of the session survives a closed connection.
-func (h *hold) grace(s *session) time.Duration {
+func (t *Table) grace(h *hold, s *session) time.Duration {
 	if h.is(holdGrace) {
-		return h.more.grace
+		return t.extras.at(h.more).grace
 	}
 	return s.lease
 }
@@ -130,7 +134,7 @@ func (t *Table) endWithoutGrace(sid uint32) {
 	for id := s.holds.first; id != 0 && len(t.out.Change) < maxDisconnect; {
 		h := t.holds.at(id)
 		next := h.snext
-		if h.more != nil && h.more.parted <= t.now.Boot {
+		if h.more != 0 && t.extras.at(h.more).parted <= t.now.Boot {
 			t.endHold(id, whyDisconnected)
 		}
 		id = next

@@ -28,10 +28,11 @@ func (t *Table) List(zone string, req *subjects.Request, now Now) (recs []subjec
 	done = true
 	z.order.ascend(from, func(id uint32) bool {
 		l := t.locks.at(id)
-		if l.name == req.After {
+		name := t.locks.name(l)
+		if name == req.After {
 			return true
 		}
-		if !strings.HasPrefix(l.name, req.Prefix) {
+		if !strings.HasPrefix(name, req.Prefix) {
 			return false
 		}
 		if scanned == scanMax || len(recs) == limit || size >= pageMaxBytes {
@@ -39,9 +40,9 @@ func (t *Table) List(zone string, req *subjects.Request, now Now) (recs []subjec
 			return false
 		}
 		scanned++
-		next = l.name
+		next = name
 		if t.listed(l, req, now) {
-			rec := t.record(id, pageHolders, pageWaiters)
+			rec := t.record(id, name, pageHolders, pageWaiters)
 			size += sizeOf(&rec)
 			recs = append(recs, rec)
 		}
@@ -58,7 +59,7 @@ func (t *Table) listed(l *lock, req *subjects.Request, now Now) bool {
 	switch {
 	case req.State == subjects.Held && l.hold == 0:
 		return false
-	case req.State == subjects.Waited && l.waiting() == 0:
+	case req.State == subjects.Waited && t.waiting(l) == 0:
 		return false
 	case req.OlderThan > 0:
 		return l.hold != 0 && now.Wall-t.holds.at(l.hold).since >= req.OlderThan.Milliseconds()

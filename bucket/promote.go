@@ -53,8 +53,8 @@ func (t *Table) Recover(now Now, until int64) {
 	t.now.Boot = max(t.now.Boot, now.Boot)
 	t.recoverUntil = until
 	for id := uint32(1); id < t.locks.end(); id++ {
-		if l := t.locks.at(id); l.more != nil && l.more.waiting > 0 {
-			l.more.recheck = max(t.now.Boot, until)
+		if l := t.locks.at(id); l.more != 0 && t.shares.at(l.more).waiting > 0 {
+			t.shares.at(l.more).recheck = max(t.now.Boot, until)
 			t.wheel.set(timerOf(lockTimer, id))
 		}
 	}
@@ -76,10 +76,11 @@ func (t *Table) restartHolds() {
 		if h.ttl > 0 && mutant.On(mutant.ExpiryOnSecondary) {
 			h.limit = t.after(max(h.ttl-t.heldFor(id), 0))
 		}
-		if h.more != nil {
-			h.more.parted, h.more.forced = never, never
+		if h.more != 0 {
+			more := t.extras.at(h.more)
+			more.parted, more.forced = never, never
 			if h.is(holdForced) {
-				h.more.forced = t.forcedUntil(h)
+				more.forced = t.forcedUntil(h)
 			}
 		}
 		t.wheel.set(timerOf(holdTimer, id))
@@ -95,12 +96,13 @@ func (t *Table) restartWaiters() {
 	}
 	for id := uint32(1); id < t.locks.end(); id++ {
 		l := t.locks.at(id)
-		if l.more == nil {
+		if l.more == 0 {
 			continue
 		}
-		l.more.lastRead, l.more.recheck = t.now.Boot, never
-		if l.more.waiting > 0 {
-			l.more.recheck = max(t.now.Boot, t.recoverUntil)
+		more := t.shares.at(l.more)
+		more.lastRead, more.recheck = t.now.Boot, never
+		if more.waiting > 0 {
+			more.recheck = max(t.now.Boot, t.recoverUntil)
 		}
 		t.wheel.set(timerOf(lockTimer, id))
 	}

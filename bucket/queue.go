@@ -65,7 +65,7 @@ func (t *Table) bindWaiter(id, sid uint32) {
 	}
 	s.waits.last = id
 	s.waiting++
-	s.weight += weight(t.locks.at(w.lock).name)
+	s.weight += weight(int(t.locks.at(w.lock).length))
 	t.armSession(sid)
 }
 
@@ -83,7 +83,7 @@ func (t *Table) startWait(id uint32) {
 func (t *Table) removeWaiter(id uint32) {
 	w := t.waiters.at(id)
 	l := t.locks.at(w.lock)
-	more := l.more
+	more := t.shares.at(l.more)
 	t.wheel.stop(timerOf(waiterTimer, id))
 	if w.prev != 0 {
 		t.waiters.at(w.prev).next = w.next
@@ -118,7 +118,7 @@ func (t *Table) removeWaiter(id uint32) {
 		t.unbindWaiter(w)
 	}
 	t.waiters.release(id)
-	l.forgetSlots()
+	t.forgetSlots(l)
 }
 
 func (t *Table) unbindWaiter(w *waiter) {
@@ -134,7 +134,7 @@ func (t *Table) unbindWaiter(w *waiter) {
 		s.waits.last = w.sprev
 	}
 	s.waiting--
-	s.weight -= weight(t.locks.at(w.lock).name)
+	s.weight -= weight(int(t.locks.at(w.lock).length))
 }
 
 // grantable says whether a request that was appended to the queue of the lock at the cursor would be granted at once.
@@ -143,35 +143,35 @@ func (t *Table) grantable(w *want) bool {
 	switch {
 	case l == nil:
 		return true
-	case !l.fits(w):
+	case !t.fits(l, w):
 		return false
-	case l.waiting() == 0:
+	case t.waiting(l) == 0:
 		return t.quietUntil(l, w) <= t.now.Boot
 	case w.mode == subjects.Exclusive:
 		return false
 	}
-	return l.more.firm == 0 || mutant.On(mutant.WaiterOvertaken)
+	return t.shares.at(l.more).firm == 0 || mutant.On(mutant.WaiterOvertaken)
 }
 
 // quietUntil is when the quiet time is over that a timed exclusive request asks for.
 func (t *Table) quietUntil(l *lock, w *want) int64 {
-	if w.drain != subjects.Timed || l.more == nil || !l.more.read {
+	if w.drain != subjects.Timed || l.more == 0 || !t.shares.at(l.more).read {
 		return t.now.Boot
 	}
-	return later(l.more.lastRead, w.quiet)
+	return later(t.shares.at(l.more).lastRead, w.quiet)
 }
 
 // next is the waiter of the lock at the cursor that may be granted now, 0 if there is none. If time alone is what it
 // waits for, the lock is looked at again then.
 func (t *Table) next(l *lock) uint32 {
-	more := l.more
+	more := t.shares.at(l.more)
 	if t.recovering() && !mutant.On(mutant.RecoveryHandsOn) {
 		more.recheck = t.recoverUntil
 		return 0
 	}
 	more.recheck = never
 	first := t.waiters.at(more.first)
-	if !first.firm() && l.fits(&first.want) {
+	if !first.firm() && t.fits(l, &first.want) {
 		at := t.quietUntil(l, &first.want)
 		if at <= t.now.Boot {
 			return more.first
@@ -182,7 +182,7 @@ func (t *Table) next(l *lock) uint32 {
 		return 0
 	}
 	firm := t.waiters.at(more.firm)
-	if firm.mode == subjects.Exclusive && more.firm != more.first || !l.fits(&firm.want) {
+	if firm.mode == subjects.Exclusive && more.firm != more.first || !t.fits(l, &firm.want) {
 		return 0
 	}
 	return more.firm
@@ -192,35 +192,35 @@ func (t *Table) next(l *lock) uint32 {
 // hold or a wait is followed by it, within the same change.
 func (t *Table) settle() {
 	l := t.lock()
-	if l == nil || l.more == nil {
+	if l == nil || l.more == 0 {
 		return
 	}
 	last := t.at.zone.token
-	for l.more.waiting > 0 && t.broken == nil {
+	for t.shares.at(l.more).waiting > 0 && t.broken == nil {
 		id := t.next(l)
 		if id == 0 || !t.reserveToken() {
 			break
 		}
 		t.admit(id)
 	}
-	if l.more.waiting == 0 {
-		l.more.recheck = never
+	if t.shares.at(l.more).waiting == 0 {
+		t.shares.at(l.more).recheck = never
 	}
 	t.wheel.set(timerOf(lockTimer, t.at.lock))
-	if l.more.waiting == 0 {
+	if t.shares.at(l.more).waiting == 0 {
 		return
 	}
-	if l.more.recalls > 0 {
+	if t.shares.at(l.more).recalls > 0 {
 		t.recallSince(l, last)
 	}
-	if first := t.waiters.at(l.more.first); first.bits&(wantEnqueue|wantPlaced) == wantEnqueue {
+	if first := t.waiters.at(t.shares.at(l.more).first); first.bits&(wantEnqueue|wantPlaced) == wantEnqueue {
 		t.do(&op{code: opPlace, ticket: first.ticket})
 	}
 }
 
 // recallSince tells the holders that were granted after a token that somebody waits behind them.
 func (t *Table) recallSince(l *lock, token uint64) {
-	id := l.more.last
+	id := t.shares.at(l.more).last
 	if id == 0 {
 		id = l.hold
 	}

@@ -7,17 +7,20 @@ import (
 )
 
 // The records of a table. Links between them are numbers of slabs; 0 is none. What is marked soft is the primary's own: it
-// is neither replicated nor in a snapshot, and starts anew with Promote.
+// is neither replicated nor in a snapshot, and starts anew with Promote. Locks and holds, of which there may be millions, have
+// no pointers: the garbage collector does not look at them.
 
 // lock is a name that somebody holds or waits for. Most locks are exclusive and nobody waits: all of such a lock is here
 // and in its one hold.
 type lock struct {
-	name  string
-	more  *shared // nil while it has never been anything but held exclusively with nobody waiting
-	zone  uint32
-	hold  uint32 // the first holder, in the order of their tokens
-	place uint32 // in the zone's ordered.fresh, or inTree
-	mode  subjects.Mode
+	zone   uint32
+	hold   uint32 // the first holder, in the order of their tokens
+	more   uint32 // its shared, 0 while it has never been anything but held exclusively with nobody waiting
+	place  uint32 // in the zone's order
+	rest   uint32 // of its name, see locks
+	length uint16 // of its name; 0 in an empty record
+	mode   subjects.Mode
+	begins [headMax]byte
 }
 
 // shared is what a lock has besides once it has several holders or waiters.
@@ -42,20 +45,20 @@ type shared struct {
 	timer    node
 }
 
-// hold is one holder of a lock. One without a session takes 88 bytes.
+// hold is one holder of a lock, 88 bytes.
 type hold struct {
-	lock         uint32
-	next, prev   uint32 // of the same lock
-	session      uint32
-	snext, sprev uint32 // of the same session
-	user         uint32
-	timer        node // its own bytes are kind and bits, see below
 	key          uint64
 	token        uint64
 	since        int64 // wall clock, Unix milliseconds
 	ttl          time.Duration
 	limit        int64 // soft: when the ttl is over, never if there is none
-	more         *holdMore
+	timer        node  // its own bytes are kind and bits, see below
+	lock         uint32
+	next, prev   uint32 // of the same lock
+	session      uint32
+	snext, sprev uint32 // of the same session
+	user, holder uint32 // texts: who it is, and what it calls itself
+	more         uint32 // its holdMore, 0 if it has none
 }
 
 func (h *hold) kind() subjects.Kind { return subjects.Kind(h.timer.own[0]) }
@@ -76,7 +79,6 @@ type holdMore struct {
 	take    uint32
 	grace   time.Duration
 	request uint64 // number of the acquire in its session, 0 if none
-	holder  string
 	data    []byte
 	parted  int64 // soft: when the grace after a closed connection is over, never if it runs not
 	forced  int64 // soft: when a forced hold is over at the latest

@@ -116,17 +116,17 @@ func others(n int) string {
 func (t *Table) isHeld() *subjects.Refusal {
 	r := &subjects.Refusal{Code: 409, Reason: subjects.ReasonHeld, HasQueue: true}
 	l := t.lock()
-	if l.more != nil {
-		r.Queue = l.more.waiting
+	if l.more != 0 {
+		r.Queue = t.shares.at(l.more).waiting
 	}
 	if l.hold == 0 {
 		r.Message = "the lock is free but others wait for it; ask with a wait to stand in the queue"
 		return r
 	}
 	h := t.holds.at(l.hold)
-	r.Holder, r.Since = t.users.name(h.user), h.since
-	if h.more != nil && h.more.holder != "" {
-		r.Holder = h.more.holder
+	r.Holder, r.Since = t.texts.text(h.user), h.since
+	if h.holder != 0 {
+		r.Holder = t.texts.text(h.holder)
 	}
 	r.Message = "the lock is held; ask with a wait to stand in the queue"
 	return r

@@ -97,11 +97,8 @@ func (t *Table) applyEnd(o *op) bool {
 	}
 	if z.settings.LockEvents {
 		e := &subjects.LockEvent{
-			Type: o.why.event(), Name: name, Token: h.token, User: t.users.name(h.user), Outcome: o.text, Held: o.span,
-			Bucket: t.cfg.Bucket,
-		}
-		if h.more != nil {
-			e.Holder = h.more.holder
+			Type: o.why.event(), Name: name, Token: h.token, User: t.texts.text(h.user), Outcome: o.text, Held: o.span,
+			Bucket: t.cfg.Bucket, Holder: t.texts.text(h.holder),
 		}
 		t.effect(Effect{Kind: NotifyZone, Zone: z.name, Body: e})
 	}
@@ -149,7 +146,7 @@ func (t *Table) renew(c *call) {
 	}
 	o := op{code: opRenew, token: h.token}
 	o.ttl, o.newTTL = r.TTL, r.Has&subjects.HasTTL != 0 && r.TTL != h.ttl
-	o.newData = r.Has&subjects.HasData != 0 && !h.sameData(r.Data)
+	o.newData = r.Has&subjects.HasData != 0 && !t.sameData(h, r.Data)
 	if !o.newTTL {
 		o.ttl = 0
 	}
@@ -171,12 +168,12 @@ func (t *Table) renew(c *call) {
 func (t *Table) renewed(id uint32) *subjects.Grant {
 	h, l := t.holds.at(id), t.lock()
 	g := &subjects.Grant{
-		Name: t.at.name, Key: h.key, Token: h.token, Mode: l.mode, Take: h.take(), Kind: h.kind(), TTL: h.ttl,
+		Name: t.at.name, Key: h.key, Token: h.token, Mode: l.mode, Take: t.take(h), Kind: h.kind(), TTL: h.ttl,
 		Lease: t.lease(h.kind(), h.ttl, h.session), Bucket: t.cfg.Bucket, Epoch: t.epoch, Beat: t.beat(h.session),
-		Durable: t.durable(h.kind(), h.ttl, h.session), User: t.users.name(h.user), Session: t.sessionName(h.session),
+		Durable: t.durable(h.kind(), h.ttl, h.session), User: t.texts.text(h.user), Session: t.sessionName(h.session),
 	}
 	if l.mode == subjects.Semaphore {
-		g.Slots = l.more.slots
+		g.Slots = t.shares.at(l.more).slots
 	}
 	return g
 }
@@ -200,7 +197,7 @@ func (t *Table) applyRenew(o *op) bool {
 		h.ttl = o.ttl
 	}
 	if o.newData {
-		h.extra().data = o.data
+		t.extra(h).data = o.data
 	}
 	return true
 }

@@ -166,7 +166,7 @@ func (t *Table) readLock(c *coder) bool {
 	if read {
 		t.needMore(l).read = true
 	}
-	return read || l.more == nil || !l.more.read
+	return read || l.more == 0 || !t.shares.at(l.more).read
 }
 
 func (t *Table) restoreHold(image *holdImage) bool {
@@ -175,14 +175,14 @@ func (t *Table) restoreHold(image *holdImage) bool {
 	if !ok || w.wait != 0 || w.drain != subjects.Hard || w.reply != "" {
 		return false
 	}
-	if l := t.lock(); l != nil && (!l.agrees(w) || !l.fits(w)) {
+	if l := t.lock(); l != nil && (!t.agrees(l, w) || !t.fits(l, w)) {
 		return false
 	}
 	id := t.addHold(w, sid, image.token, image.since)
 	if image.forced {
 		h := t.holds.at(id)
 		h.mark(holdForced)
-		h.extra() // has the instant at which it ends
+		t.extra(h) // has the instant at which it ends
 		if sid != 0 {
 			t.sessions.at(sid).reckon(image.token, -1)
 		}
@@ -196,7 +196,7 @@ func (t *Table) restoreWaiter(image *waiterImage) bool {
 	if !ok || w.wait == 0 || t.at.zone.tickets[image.ticket] != 0 {
 		return false
 	}
-	if l := t.lock(); l != nil && !l.agrees(w) {
+	if l := t.lock(); l != nil && !t.agrees(l, w) {
 		return false
 	}
 	id := t.addWaiter(w, sid, image.ticket, image.since)

@@ -119,8 +119,9 @@ const maxOutcome = 16 << 10
 
 func (t *Table) writeLock(c *coder, id uint32) {
 	l := t.locks.at(id)
-	c.text(&l.name, subjects.MaxName)
-	read := l.more != nil && l.more.read
+	name := t.locks.name(l)
+	c.text(&name, subjects.MaxName)
+	read := l.more != 0 && t.shares.at(l.more).read
 	c.flag(&read)
 	n := 0
 	for hid := l.hold; hid != 0; hid = t.holds.at(hid).next {
@@ -131,7 +132,7 @@ func (t *Table) writeLock(c *coder, id uint32) {
 		image := t.holdImage(l, t.holds.at(hid))
 		image.fields(c)
 	}
-	n = l.waiting()
+	n = t.waiting(l)
 	if l.hold != 0 && mutant.On(mutant.SnapshotWithoutQueue) {
 		n = 0
 	}
@@ -139,7 +140,7 @@ func (t *Table) writeLock(c *coder, id uint32) {
 	if n == 0 {
 		return
 	}
-	for wid := l.more.first; wid != 0; wid = t.waiters.at(wid).next {
+	for wid := t.shares.at(l.more).first; wid != 0; wid = t.waiters.at(wid).next {
 		w := t.waiters.at(wid)
 		image := waiterImage{want: w.want, ticket: w.ticket, since: w.since, known: w.entry != 0}
 		if image.known {
@@ -160,28 +161,29 @@ type holdImage struct {
 func (t *Table) holdImage(l *lock, h *hold) holdImage {
 	image := holdImage{
 		want: want{
-			mode: l.mode, kind: h.kind(), take: h.take(), ttl: h.ttl, key: h.key,
-			user: t.users.name(h.user), session: t.sessionName(h.session),
+			mode: l.mode, kind: h.kind(), take: t.take(h), ttl: h.ttl, key: h.key,
+			holder: t.texts.text(h.holder), user: t.texts.text(h.user), session: t.sessionName(h.session),
 		},
 		token: h.token, since: h.since, forced: h.is(holdForced),
 	}
 	if l.mode == subjects.Semaphore {
-		image.slots = l.more.slots
+		image.slots = t.shares.at(l.more).slots
 	}
 	if h.is(holdRecall) {
 		image.bits |= wantRecall
 	}
-	if h.more == nil {
+	if h.more == 0 {
 		return image
 	}
-	image.holder, image.data = h.more.holder, h.more.data
+	more := t.extras.at(h.more)
+	image.data = more.data
 	if h.is(holdGrace) {
 		image.bits |= wantGrace
-		image.grace = h.more.grace
+		image.grace = more.grace
 	}
-	if h.more.request != 0 {
+	if more.request != 0 {
 		image.bits |= wantEnqueue
-		image.request = request{op: subjects.OpAcquire, number: h.more.request}
+		image.request = request{op: subjects.OpAcquire, number: more.request}
 	}
 	return image
 }

@@ -60,7 +60,7 @@ func (t *Table) applySplit(o *op) bool {
 func (t *Table) keepOwn() {
 	own := func(index uint64) bool { return uint32(index)&(t.buckets-1) == t.cfg.Bucket }
 	for id := uint32(1); id < t.locks.end(); id++ {
-		if t.lockThere(id) && !own(subjects.Index(t.locks.at(id).name)) {
+		if t.lockThere(id) && !own(subjects.Index(t.locks.name(t.locks.at(id)))) {
 			t.forgetLock(id)
 		} else if t.lockThere(id) && mutant.On(mutant.SplitForgetsQueue) {
 			t.forgetQueue(id)
@@ -92,10 +92,11 @@ func (t *Table) forgetQueue(id uint32) {
 	t.at = cursor{}
 	t.atLock(id)
 	l := t.locks.at(id)
-	if l.more == nil {
+	if l.more == 0 {
 		return
 	}
-	for wid := l.more.first; wid != 0; wid = l.more.first {
+	more := t.shares.at(l.more)
+	for wid := more.first; wid != 0; wid = more.first {
 		t.detach(t.waiters.at(wid))
 		t.removeWaiter(wid)
 	}

@@ -46,9 +46,11 @@ type Table struct {
 	zones    []*zone // by number, in the order of their first change
 	byName   map[string]*zone
 	settings map[string]ZoneSettings
-	users    intern
-	locks    slab[lock]
+	texts    intern
+	locks    locks
+	shares   slab[shared]
 	holds    slab[hold]
+	extras   slab[holdMore]
 	waiters  slab[waiter]
 	sessions slab[session]
 	entries  slab[entry]
@@ -94,7 +96,8 @@ func New(cfg Config) *Table {
 	}
 	t := &Table{cfg: cfg, buckets: cfg.Buckets, byName: make(map[string]*zone), settings: make(map[string]ZoneSettings)}
 	t.locks.bits, t.holds.bits = 10, 10
-	t.waiters.bits, t.sessions.bits, t.entries.bits = 6, 6, 6
+	t.shares.bits, t.extras.bits, t.waiters.bits, t.sessions.bits, t.entries.bits = 6, 6, 6, 6, 6
+	t.locks.rests.bits = 6
 	t.wheel.node, t.wheel.at = t.timerNode, t.timerAt
 	return t
 }
@@ -167,7 +170,7 @@ func (t *Table) atName(name string) {
 	t.at.index = subjects.Index(name)
 	t.at.hash = t.hash(name)
 	if t.at.zone != nil {
-		same := func(id uint32) bool { return t.locks.at(id).name == name }
+		same := func(id uint32) bool { return t.locks.is(t.locks.at(id), name) }
 		t.at.lock = t.at.zone.index.find(t.at.hash, same)
 		if t.at.lock == 0 && mutant.On(mutant.ZonesShareNames) {
 			t.at.lock = t.zones[0].index.find(t.at.hash, same)
@@ -186,7 +189,7 @@ func (t *Table) atLock(id uint32) {
 		l := t.locks.at(id)
 		t.at.zone = t.zones[l.zone]
 		t.at.zoneName = t.at.zone.name
-		t.atName(l.name)
+		t.atName(t.locks.name(l))
 	}
 }
 

@@ -27,7 +27,7 @@ func (t *Table) timerNode(which timer) *node {
 	case sessionTimer:
 		return &t.sessions.at(id).timer
 	case lockTimer:
-		return &t.locks.at(id).more.timer
+		return &t.shares.at(t.locks.at(id).more).timer
 	default:
 		return &t.zones[id-1].timer
 	}
@@ -38,7 +38,7 @@ func (t *Table) timerNode(which timer) *node {
 func (t *Table) timerAt(which timer) int64 {
 	switch kind, id := which.split(); kind {
 	case holdTimer:
-		return t.holds.at(id).due()
+		return t.holdDue(t.holds.at(id))
 	case waiterTimer:
 		w := t.waiters.at(id)
 		return min(w.deadline, w.parted)
@@ -47,7 +47,7 @@ func (t *Table) timerAt(which timer) int64 {
 		s.armed = t.sessionDue(s)
 		return s.armed
 	case lockTimer:
-		return t.locks.at(id).more.recheck
+		return t.shares.at(t.locks.at(id).more).recheck
 	default:
 		z := t.zones[id-1]
 		z.armed = t.zoneDue(z)
@@ -56,11 +56,12 @@ func (t *Table) timerAt(which timer) int64 {
 }
 
 // due is when a hold ends by itself.
-func (h *hold) due() int64 {
-	if h.more == nil {
+func (t *Table) holdDue(h *hold) int64 {
+	if h.more == 0 {
 		return h.limit
 	}
-	return min(h.limit, h.more.parted, h.more.forced)
+	more := t.extras.at(h.more)
+	return min(h.limit, more.parted, more.forced)
 }
 
 func (t *Table) zoneDue(z *zone) int64 {
@@ -106,7 +107,7 @@ func (t *Table) fire(which timer) {
 // fireHold ends a hold whose time is over.
 func (t *Table) fireHold(id uint32) {
 	h := t.holds.at(id)
-	if h.more != nil && h.more.parted <= t.now.Boot && h.kind() == subjects.Connection {
+	if h.more != 0 && t.extras.at(h.more).parted <= t.now.Boot && h.kind() == subjects.Connection {
 		t.endHold(id, whyDisconnected)
 		return
 	}

@@ -9,7 +9,7 @@ import (
 // verify looks for contradictions inside a table: links, counters, indexes and timers that do not agree with each other,
 // and waiters that could be granted but were not.
 func verify(t *Table) (err error) {
-	v := &verifier{t: t, users: map[uint32]int{}}
+	v := &verifier{t: t, texts: map[uint32]int{}}
 	defer func() {
 		if broken, ok := recover().(contradiction); ok {
 			err = fmt.Errorf("%s\n%s", string(broken), t.Describe())
@@ -26,17 +26,21 @@ func verify(t *Table) (err error) {
 	v.that(v.waiters == t.waiters.live, "%d waiters of %d", v.waiters, t.waiters.live)
 	v.that(v.sessions == t.sessions.live, "%d sessions of %d", v.sessions, t.sessions.live)
 	v.that(v.entries == t.entries.live, "%d requests of %d", v.entries, t.entries.live)
-	v.that(len(v.users) == len(t.users.ids), "%d users of %d", len(v.users), len(t.users.ids))
-	for id, n := range v.users {
-		v.that(t.users.names[id].refs == n, "user %s has %d references, not %d", t.users.name(id), t.users.names[id].refs, n)
+	v.that(v.rests == t.locks.rests.live, "%d long names of %d", v.rests, t.locks.rests.live)
+	v.that(v.shares == t.shares.live, "%d locks for several of %d", v.shares, t.shares.live)
+	v.that(v.extras == t.extras.live, "%d holds with more of %d", v.extras, t.extras.live)
+	v.that(len(v.texts) == t.texts.texts.live, "%d texts of %d", len(v.texts), t.texts.texts.live)
+	for id, n := range v.texts {
+		v.that(t.texts.texts.at(id).refs == n, "%q has %d references, not %d", t.texts.text(id), t.texts.texts.at(id).refs, n)
 	}
 	return nil
 }
 
 type verifier struct {
 	t                                        *Table
-	users                                    map[uint32]int
+	texts                                    map[uint32]int
 	locks, holds, waiters, sessions, entries int
+	rests, shares, extras                    int
 	// Of the zone in progress.
 	zoneHolds, zoneWaiters, live int
 }
@@ -54,9 +58,9 @@ func (v *verifier) zone(z *zone) {
 	n, last := 0, ""
 	if z.locks > 0 {
 		z.order.ascend("", func(id uint32) bool {
-			l := v.t.locks.at(id)
-			v.that(n == 0 || l.name > last, "%q after %q", l.name, last)
-			n, last = n+1, l.name
+			name := v.t.locks.name(v.t.locks.at(id))
+			v.that(n == 0 || name > last, "%q after %q", name, last)
+			n, last = n+1, name
 			v.lock(z, id)
 			return true
 		})
@@ -85,62 +89,73 @@ func (v *verifier) zone(z *zone) {
 
 func (v *verifier) lock(z *zone, id uint32) {
 	t, l := v.t, v.t.locks.at(id)
-	found := z.index.find(t.hash(l.name), func(each uint32) bool { return t.locks.at(each).name == l.name })
-	v.that(found == id, "%q is not indexed", l.name)
-	v.that(l.zone == z.id, "%q is in zone %d", l.name, l.zone)
+	name := t.locks.name(l)
+	found := z.index.find(t.hash(name), func(each uint32) bool { return t.locks.is(t.locks.at(each), name) })
+	v.that(found == id, "%q is not indexed", name)
+	if len(name) > headMax {
+		v.rests++
+	}
+	v.that(l.zone == z.id, "%q is in zone %d", name, l.zone)
 	holders, taken, recalls, token, prev := 0, uint32(0), 0, uint64(0), uint32(0)
 	for hid := l.hold; hid != 0; hid = t.holds.at(hid).next {
 		h := t.holds.at(hid)
-		v.that(h.lock == id && h.prev == prev, "%q: links of hold %s", l.name, drawToken(h.token))
-		v.that(h.token > token && h.token <= z.token, "%q: token %s after %s", l.name, drawToken(h.token), drawToken(token))
+		v.that(h.lock == id && h.prev == prev, "%q: links of hold %s", name, drawToken(h.token))
+		v.that(h.token > token && h.token <= z.token, "%q: token %s after %s", name, drawToken(h.token), drawToken(token))
 		if h.is(holdRecall) {
 			recalls++
 		}
-		holders, taken, token, prev = holders+1, taken+h.take(), h.token, hid
+		holders, taken, token, prev = holders+1, taken+t.take(h), h.token, hid
 		v.hold(h)
-		if t.primary && h.due() != never {
-			v.that(h.timer.slot != 0, "%q: hold %s has no timer", l.name, drawToken(h.token))
+		if t.primary && t.holdDue(h) != never {
+			v.that(h.timer.slot != 0, "%q: hold %s has no timer", name, drawToken(h.token))
 		}
-		if l.more != nil && l.more.byKey != nil {
-			v.that(l.more.byKey[h.key] == hid && l.more.byToken[h.token] == hid, "%q: maps", l.name)
+		if l.more != 0 && t.shares.at(l.more).byKey != nil {
+			v.that(t.shares.at(l.more).byKey[h.key] == hid && t.shares.at(l.more).byToken[h.token] == hid, "%q: maps", name)
 		}
 	}
 	v.zoneHolds += holders
-	v.that(l.mode != subjects.Exclusive || holders <= 1, "%q: %d exclusive holders", l.name, holders)
-	if l.more == nil {
-		v.that(holders == 1 && l.mode == subjects.Exclusive, "%q: %d holders and no room for them", l.name, holders)
+	v.that(l.mode != subjects.Exclusive || holders <= 1, "%q: %d exclusive holders", name, holders)
+	if l.more == 0 {
+		v.that(holders == 1 && l.mode == subjects.Exclusive, "%q: %d holders and no room for them", name, holders)
 		return
 	}
-	more := l.more
-	v.that(more.holders == holders, "%q: %d holders, counted %d", l.name, holders, more.holders)
-	v.that(more.recalls == recalls, "%q: %d to be recalled, counted %d", l.name, recalls, more.recalls)
-	v.that(holders+more.waiting > 0, "%q: nobody is there", l.name)
-	v.that(more.byKey == nil || len(more.byKey) == holders && len(more.byToken) == holders, "%q: sizes of maps", l.name)
+	more := t.shares.at(l.more)
+	v.shares++
+	v.that(more.holders == holders, "%q: %d holders, counted %d", name, holders, more.holders)
+	v.that(more.recalls == recalls, "%q: %d to be recalled, counted %d", name, recalls, more.recalls)
+	v.that(holders+more.waiting > 0, "%q: nobody is there", name)
+	v.that(more.byKey == nil || len(more.byKey) == holders && len(more.byToken) == holders, "%q: sizes of maps", name)
 	if holders > 1 {
-		v.that(more.last == prev, "%q: last holder", l.name)
+		v.that(more.last == prev, "%q: last holder", name)
 	} else {
-		v.that(more.last == 0, "%q: last of one holder", l.name)
+		v.that(more.last == 0, "%q: last of one holder", name)
 	}
 	if l.hold != 0 && l.mode == subjects.Semaphore {
-		v.that(more.taken == taken && taken <= more.slots, "%q: taken %d, counted %d of %d", l.name, taken, more.taken, more.slots)
+		v.that(more.taken == taken && taken <= more.slots, "%q: taken %d, counted %d of %d", name, taken, more.taken, more.slots)
 	} else {
-		v.that(more.taken == 0, "%q: %d taken by nobody", l.name, more.taken)
+		v.that(more.taken == 0, "%q: %d taken by nobody", name, more.taken)
 	}
-	v.queue(z, l)
+	v.queue(z, l, name)
 	if t.primary && !t.recovering() && more.waiting > 0 {
 		was := more.recheck
 		next := t.next(l)
 		if next != 0 {
 			// A quiet time may just be over, and its timer not carried out yet.
-			v.that(was <= t.now.Boot, "%q: waiter %d should have been granted", l.name, t.waiters.at(next).ticket)
+			v.that(was <= t.now.Boot, "%q: waiter %d should have been granted", name, t.waiters.at(next).ticket)
 		}
 		more.recheck = was
 	}
-	v.that(!t.primary || more.recheck == never || more.timer.slot != 0, "%q: no timer for the queue", l.name)
+	v.that(!t.primary || more.recheck == never || more.timer.slot != 0, "%q: no timer for the queue", name)
 }
 
 func (v *verifier) hold(h *hold) {
-	v.users[h.user]++
+	v.texts[h.user]++
+	if h.holder != 0 {
+		v.texts[h.holder]++
+	}
+	if h.more != 0 {
+		v.extras++
+	}
 	if h.session == 0 {
 		v.that(h.kind() == subjects.Static, "a connection hold without a session")
 		return
@@ -149,31 +164,31 @@ func (v *verifier) hold(h *hold) {
 	v.that(s.state == sessionLive || h.kind() == subjects.Static, "session %s is over and holds", s.id)
 }
 
-func (v *verifier) queue(z *zone, l *lock) {
-	t, more := v.t, l.more
+func (v *verifier) queue(z *zone, l *lock, name string) {
+	t, more := v.t, v.t.shares.at(l.more)
 	n, semaphores, ticket, prev, firm, firmPrev := 0, 0, uint64(0), uint32(0), more.firm, uint32(0)
 	for wid := more.first; wid != 0; wid = t.waiters.at(wid).next {
 		w := t.waiters.at(wid)
-		v.that(w.ticket > ticket && w.ticket <= z.ticket, "%q: ticket %d after %d", l.name, w.ticket, ticket)
-		v.that(w.prev == prev && t.locks.at(w.lock) == l && z.tickets[w.ticket] == wid, "%q: links of waiter %d", l.name, w.ticket)
+		v.that(w.ticket > ticket && w.ticket <= z.ticket, "%q: ticket %d after %d", name, w.ticket, ticket)
+		v.that(w.prev == prev && t.locks.at(w.lock) == l && z.tickets[w.ticket] == wid, "%q: links of waiter %d", name, w.ticket)
 		if w.firm() {
-			v.that(firm == wid && w.firmPrev == firmPrev, "%q: firm waiter %d", l.name, w.ticket)
+			v.that(firm == wid && w.firmPrev == firmPrev, "%q: firm waiter %d", name, w.ticket)
 			firm, firmPrev = w.firmNext, wid
 		}
 		if w.mode == subjects.Semaphore {
 			semaphores++
-			v.that(w.slots == more.slots, "%q: slots of waiter %d", l.name, w.ticket)
+			v.that(w.slots == more.slots, "%q: slots of waiter %d", name, w.ticket)
 		}
-		v.that(!t.primary || w.timer.slot != 0, "%q: waiter %d has no timer", l.name, w.ticket)
+		v.that(!t.primary || w.timer.slot != 0, "%q: waiter %d has no timer", name, w.ticket)
 		if w.entry != 0 {
 			e := t.entries.at(w.entry)
-			v.that(e.waiter == wid && e.request == w.request, "%q: request of waiter %d", l.name, w.ticket)
+			v.that(e.waiter == wid && e.request == w.request, "%q: request of waiter %d", name, w.ticket)
 		}
 		n, ticket, prev = n+1, w.ticket, wid
 	}
-	v.that(firm == 0 && firmPrev == more.firmEnd && prev == more.end, "%q: ends of the queue", l.name)
-	v.that(n == more.waiting && semaphores == more.semaphores, "%q: %d wait, counted %d", l.name, n, more.waiting)
-	v.that(semaphores > 0 || l.hold != 0 && l.mode == subjects.Semaphore || more.slots == 0, "%q: slots of nobody", l.name)
+	v.that(firm == 0 && firmPrev == more.firmEnd && prev == more.end, "%q: ends of the queue", name)
+	v.that(n == more.waiting && semaphores == more.semaphores, "%q: %d wait, counted %d", name, n, more.waiting)
+	v.that(semaphores > 0 || l.hold != 0 && l.mode == subjects.Semaphore || more.slots == 0, "%q: slots of nobody", name)
 	v.zoneWaiters += n
 }
 
@@ -193,7 +208,7 @@ func (v *verifier) session(z *zone, id string, sid uint32) {
 		if !h.is(holdForced) {
 			count, hash = count+1, hash^subjects.TokenHash(h.token)
 		}
-		heavy += weight(t.locks.at(h.lock).name)
+		heavy += weight(int(t.locks.at(h.lock).length))
 		prev, token = hid, h.token
 	}
 	v.that(s.holds.last == prev && bound == s.bound && statics == s.statics, "session %s: %d+%d holds", id, bound, statics)
@@ -202,7 +217,7 @@ func (v *verifier) session(z *zone, id string, sid uint32) {
 	for wid := s.waits.first; wid != 0; wid = t.waiters.at(wid).snext {
 		w := t.waiters.at(wid)
 		v.that(w.session == sid && w.sprev == prev, "session %s: links of waiter %d", id, w.ticket)
-		heavy += weight(t.locks.at(w.lock).name)
+		heavy += weight(int(t.locks.at(w.lock).length))
 		n, prev = n+1, wid
 	}
 	v.that(heavy == s.weight, "session %s weighs %d, not %d", id, heavy, s.weight)

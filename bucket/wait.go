@@ -13,7 +13,7 @@ func (t *Table) applyAdmit(o *op) bool {
 	}
 	w := t.waiters.at(id)
 	l := t.locks.at(w.lock)
-	if l.more.first != id && l.more.firm != id || !l.fits(&w.want) {
+	if t.shares.at(l.more).first != id && t.shares.at(l.more).firm != id || !t.fits(l, &w.want) {
 		return false
 	}
 	token := t.nextToken(z)
@@ -59,7 +59,7 @@ func (t *Table) applyLeave(o *op) bool {
 	}
 	w := t.waiters.at(id)
 	t.atLock(w.lock)
-	body := left(o.why, t.lock().more.waiting)
+	body := left(o.why, t.shares.at(t.lock().more).waiting)
 	asked, sid, entry := w.want, w.session, w.entry
 	w.entry = 0
 	if o.why == whyTimeout && mutant.On(mutant.TimedOutStays) {
@@ -138,7 +138,7 @@ func (t *Table) applyPlace(o *op) bool {
 	}
 	w.bits |= wantPlaced
 	t.notifyOwner(t.sessions.at(w.session), &subjects.SessionEvent{
-		Type: "place", Name: t.locks.at(w.lock).name, Ticket: w.ticket, Place: 1, Request: w.request.text(),
+		Type: "place", Name: t.locks.name(t.locks.at(w.lock)), Ticket: w.ticket, Place: 1, Request: w.request.text(),
 	})
 	return true
 }
@@ -159,7 +159,7 @@ func (t *Table) applyRecall(o *op) bool {
 		h := t.holds.at(id)
 		if h.is(holdRecall) && h.session != 0 {
 			t.notifyOwner(t.sessions.at(h.session), &subjects.SessionEvent{
-				Type: "recall", Name: t.at.name, Token: h.token, Queue: l.waiting(),
+				Type: "recall", Name: t.at.name, Token: h.token, Queue: t.waiting(l),
 			})
 		}
 		if o.token != 0 {
