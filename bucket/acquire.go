@@ -11,8 +11,8 @@ import (
 const defaultTTL = time.Minute
 
 func (t *Table) acquire(c *call) {
-	w, refusal := wanted(c)
-	if refusal != nil {
+	var w want
+	if refusal := c.wanted(&w); refusal != nil {
 		t.refuse(c, refusal)
 		return
 	}
@@ -85,9 +85,9 @@ func (c *call) introduction() *call {
 }
 
 // wanted reads what an acquire asks for, with the defaults put in.
-func wanted(c *call) (w want, refusal *subjects.Refusal) {
+func (c *call) wanted(w *want) *subjects.Refusal {
 	r := c.req
-	w = want{
+	*w = want{
 		mode: r.Mode, kind: r.Kind, drain: r.Drain, take: 1, ttl: r.TTL, wait: r.Wait, key: c.in.Key, holder: r.Holder,
 		user: c.in.User, session: c.in.Session.ID, reply: c.in.Reply,
 	}
@@ -125,7 +125,7 @@ func wanted(c *call) (w want, refusal *subjects.Refusal) {
 			w.wait = subjects.MaxWait
 		}
 	}
-	return w, w.check()
+	return w.check()
 }
 
 // check refuses what the protocol does not allow. The edge has refused most of it before; the table relies on nobody.

@@ -1,7 +1,7 @@
 package bucket
 
-// intern keeps one copy of each text that many holds share, the names of users and what holders call themselves, and gives
-// it a number; 0 is no text. A text is forgotten with the last hold that has it.
+// intern keeps one copy of each text that many records share: the names of users and servers, and what holders call
+// themselves. It gives it a number; 0 is no text. A text is forgotten with the last record that has it.
 type intern struct {
 	ids   map[string]uint32
 	texts slab[interned]
@@ -43,6 +43,12 @@ func (n *intern) release(id uint32) {
 		n.texts.release(id)
 	}
 }
+
+// share gives the one copy of a text and counts one use of it.
+func (n *intern) share(text string) string { return n.text(n.take(text)) }
+
+// drop counts one use less of what share gave.
+func (n *intern) drop(text string) { n.release(n.ids[text]) }
 
 func (n *intern) text(id uint32) string {
 	if id == 0 {

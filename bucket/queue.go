@@ -64,6 +64,7 @@ func (t *Table) bindWaiter(id, sid uint32) {
 		s.waits.first = id
 	}
 	s.waits.last = id
+	w.user, w.want.session = s.user, s.id // one copy for all
 	s.waiting++
 	s.weight += weight(int(t.locks.at(w.lock).length))
 	t.armSession(sid)

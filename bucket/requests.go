@@ -319,8 +319,9 @@ func (t *Table) newEntry(r request, user string, sid uint32, name uint64) (id ui
 	id, e := t.entries.take()
 	*e = entry{request: r, user: user, name: name}
 	if r.number > 0 {
-		e.session = sid
-		t.sessions.at(sid).window.put(r.number, id)
+		s := t.sessions.at(sid)
+		e.session, e.user = sid, s.user // one copy for all
+		s.window.put(r.number, id)
 	} else {
 		z.requests[key] = id
 	}

@@ -97,6 +97,7 @@ func (t *Table) restoreSession(image *session) uint32 {
 	sid, s := t.sessions.take()
 	conn := image.conn
 	*s = *image
+	s.user = t.texts.share(s.user)
 	s.zone, s.armed, s.conn = z.id, never, Conn{}
 	z.sessions[s.id] = sid
 	if s.state == sessionLive {

@@ -205,7 +205,7 @@ func (t *Table) applySeen(o *op) bool {
 	switch {
 	case s == nil:
 		sid, s = t.sessions.take()
-		*s = session{id: o.session, user: o.user, zone: z.id, armed: never}
+		*s = session{id: o.session, user: t.texts.share(o.user), zone: z.id, armed: never}
 		z.sessions[s.id] = sid
 	case s.state == sessionEndedBy, o.incarnation < s.incarnation, s.user != o.user,
 		o.incarnation == s.incarnation && s.state != sessionDormant:
@@ -235,6 +235,7 @@ func (t *Table) joinConn(sid uint32) {
 	if s.conn == (Conn{}) {
 		return
 	}
+	s.conn.Server = t.texts.share(s.conn.Server)
 	conns := t.zones[s.zone].conns
 	s.cnext, s.cprev = conns[s.conn], 0
 	if s.cnext != 0 {
@@ -260,5 +261,6 @@ func (t *Table) leaveConn(sid uint32) {
 	if s.cnext != 0 {
 		t.sessions.at(s.cnext).cprev = s.cprev
 	}
+	t.texts.drop(s.conn.Server)
 	s.cnext, s.cprev, s.conn = 0, 0, Conn{}
 }

@@ -86,6 +86,7 @@ func (t *Table) removeDormant(sid uint32) {
 	}
 	t.wheel.stop(timerOf(sessionTimer, sid))
 	delete(t.zones[s.zone].sessions, s.id)
+	t.texts.drop(s.user)
 	t.sessions.release(sid)
 }
 

@@ -106,11 +106,11 @@ func (t *Table) locate(code opCode) {
 			t.out.Zone = ""
 		}
 		t.change.zone, t.change.name = t.at.zone, ""
-		t.write(&op{code: opZone, zone: t.at.zone.name})
+		t.writeText(opZone, &t.at.zone.name, maxZone)
 	}
 	if code.named() && t.change.name != t.at.name {
 		t.change.name = t.at.name
-		t.write(&op{code: opName, name: t.at.name})
+		t.writeText(opName, &t.at.name, subjects.MaxName)
 	}
 }
 
@@ -121,6 +121,14 @@ func (c opCode) named() bool {
 		return true
 	}
 	return false
+}
+
+// writeText is write for an op that has a text only; most changes have two of them.
+func (t *Table) writeText(code opCode, text *string, limit int) {
+	c := coder{buf: t.out.Change}
+	num(&c, &code, anyUint8)
+	c.text(text, limit)
+	t.out.Change = c.buf
 }
 
 func (t *Table) write(o *op) {

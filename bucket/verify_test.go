@@ -195,6 +195,10 @@ func (v *verifier) queue(z *zone, l *lock, name string) {
 func (v *verifier) session(z *zone, id string, sid uint32) {
 	t, s := v.t, v.t.sessions.at(sid)
 	v.that(s.id == id && s.zone == z.id, "session %q", id)
+	v.texts[t.texts.ids[s.user]]++
+	if s.conn.Server != "" {
+		v.texts[t.texts.ids[s.conn.Server]]++
+	}
 	bound, statics, count, hash, prev, token := 0, 0, 0, uint64(0), uint32(0), uint64(0)
 	heavy := 0
 	for hid := s.holds.first; hid != 0; hid = t.holds.at(hid).snext {

@@ -89,7 +89,8 @@ func (t *Table) applyLeave(o *op) bool {
 // subject is answered.
 func (t *Table) waitAgain(c *call, e *entry) {
 	w := t.waiters.at(e.waiter)
-	wanted, refusal := wanted(c)
+	var wanted want
+	refusal := c.wanted(&wanted)
 	switch {
 	case refusal != nil:
 		t.refuse(c, refusal)
