@@ -8,6 +8,7 @@ TOOLS         := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/oclocks-tools
 GOLANGCI      := $(TOOLS)/golangci-lint-v2.15.0/golangci-lint
 # v1.9.0 needs a version of golang.org/x/telemetry that the Go module proxy did not serve when this was written.
 GOVULNCHECK   := $(TOOLS)/govulncheck-v1.8.0/govulncheck
+BENCHSTAT     := $(TOOLS)/benchstat-v0.0.0-20260908200009-22c9c6c9d4da/benchstat
 
 TESTFLAGS ?=
 FUZZTIME  ?= 10s
@@ -28,7 +29,7 @@ DIR   = $(BIN)/cluster
 PORT  =
 
 .DEFAULT_GOAL := help
-.PHONY: help build try run cluster test race cover fuzz sim chaos jepsen mutants lint vuln bench bench-build tools model clean
+.PHONY: help build try run cluster test race cover fuzz sim chaos jepsen mutants lint vuln bench bench-build microbench tools model clean
 
 help: ## list what can be done
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -111,16 +112,28 @@ vuln: $(GOVULNCHECK) ## look for known vulnerabilities in what we import (VULN_R
 bench: ## print the benchmarks, 10 million locks included (about 10 GiB of memory; BENCH_10M= leaves them out)
 	cd bench && BENCH_10M=$${BENCH_10M-1} $(GO) run . $(ARGS)
 
+# Of make microbench: empty is the default of the script.
+COUNT =
+REV   =
+BENCH =
+
+# What is measured is the time of pure code, so nothing else should run on the machine.
+microbench: $(BENCHSTAT) ## run the micro-benchmarks of the pure rooms (COUNT=10 REV=commit to compare with BENCH=regexp TIME=1s)
+	@COUNT='$(COUNT)' REV='$(REV)' BENCH='$(BENCH)' TIME='$(TIME)' ./internal/microbench/run.sh '$(BENCHSTAT)'
+
 bench-build: ## check that the benchmarks build
 	cd bench && $(GO) vet ./... && $(GO) build -o /dev/null ./...
 
-tools: $(GOLANGCI) $(GOVULNCHECK) ## build the pinned tools
+tools: $(GOLANGCI) $(GOVULNCHECK) $(BENCHSTAT) ## build the pinned tools
 
 $(GOLANGCI):
 	GOBIN=$(@D) $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
 $(GOVULNCHECK):
 	GOBIN=$(@D) $(GO) install golang.org/x/vuln/cmd/govulncheck@v1.8.0
+
+$(BENCHSTAT):
+	GOBIN=$(@D) $(GO) install golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da
 
 model: ## check the models of docs/model with Spin (LIMIT=180 seconds and MEM=3072 MiB for each check)
 	docs/model/run.sh
