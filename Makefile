@@ -23,13 +23,19 @@ SEEDS   = 2000
 JOBS    = 2
 PAGE    = $(if $(MUTANTS),,docs/mutants.md)
 
+# Of make bench-peers.
+ROUNDS    = 3
+FIGURES   = docs/performance.json
+PAGEPARTS = cluster,failover,held,idle
+BENCHPAGE = $(if $(findstring command,$(origin PAGE)),$(PAGE),docs/performance.md)
+
 # Of make cluster, not taken from the environment; empty: what oclocks-startup local takes, which is the nodes that DIR has.
 NODES =
 DIR   = $(BIN)/cluster
 PORT  =
 
 .DEFAULT_GOAL := help
-.PHONY: help build try run cluster test race cover fuzz sim chaos jepsen mutants lint vuln bench bench-build microbench tools model clean
+.PHONY: help build try run cluster test race cover fuzz sim chaos jepsen mutants lint vuln bench bench-peers bench-page bench-build microbench tools model clean
 
 help: ## list what can be done
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -121,8 +127,18 @@ BENCH =
 microbench: $(BENCHSTAT) ## run the micro-benchmarks of the pure rooms (COUNT=10 REV=commit to compare with BENCH=regexp TIME=1s)
 	@COUNT='$(COUNT)' REV='$(REV)' BENCH='$(BENCH)' TIME='$(TIME)' ./internal/microbench/run.sh '$(BENCHSTAT)'
 
-bench-build: ## check that the benchmarks build
+# FIGURES is what was measured, PAGE is made of it. PAGE= leaves the page alone. What is not there is skipped, with the command that installs it.
+bench-peers: ## measure us and others next to raw NATS, about 20 minutes, and write PAGE=docs/performance.md (ROUNDS=3 ARGS='--peers redis,etcd')
+	cd bench/peers && $(GO) run . --rounds '$(ROUNDS)' --into '$(abspath $(FIGURES))' $(ARGS)
+	$(if $(BENCHPAGE),cd bench && BENCH_10M=$${BENCH_10M-1} $(GO) run . --only '$(PAGEPARTS)' --into '$(abspath $(FIGURES))')
+	$(if $(BENCHPAGE),cd bench && $(GO) run ./page --figures '$(abspath $(FIGURES))' --page '$(abspath $(BENCHPAGE))')
+
+bench-page: ## write docs/performance.md and its plots anew from docs/performance.json
+	cd bench && $(GO) run ./page
+
+bench-build: ## check that the benchmarks build (bench/peers, which needs the clients of others, only with PEERS=1)
 	cd bench && $(GO) vet ./... && $(GO) build -o /dev/null ./...
+	$(if $(PEERS),cd bench/peers && $(GO) vet ./... && $(GO) build -o /dev/null ./...)
 
 tools: $(GOLANGCI) $(GOVULNCHECK) $(BENCHSTAT) ## build the pinned tools
 

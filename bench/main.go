@@ -9,7 +9,7 @@
 //
 // BENCH_10M=1 adds ten million locks to the sections table and held.
 //
-// Read report.go (what a result is), timing.go and load.go, then one file for each section: table.go, codec.go,
+// Read report.go (what a result is; keep.go for a file of results), timing.go and load.go, then one file for each section: table.go, codec.go,
 // journal.go, pairs.go (with rawnats.go), held.go (with fill.go and pauses.go), kill.go; the package rig and samples.go before
 // cluster.go, throughput.go, queues.go, failover.go (with strain.go) and idle.go.
 package main
@@ -67,6 +67,7 @@ func main() {
 	}
 	only := flag.String("only", "", "sections to run, of "+sectionNames())
 	asJSON := flag.Bool("json", false, "print JSON")
+	into := flag.String("into", "", "JSON file in which the tables take the place of those with the same title")
 	flag.IntVar(&flags.rounds, "rounds", 0, fmt.Sprintf("rounds of cluster (0: %d) and failover (0: %d)", clusterRounds, failoverRounds))
 	daemons := flag.String("daemon", "", "binaries of the daemon to measure next to each other (default: this tree's, built)")
 	daemonArgs := flag.String("daemon-args", "", "further arguments of the daemons")
@@ -77,7 +78,7 @@ func main() {
 	flags.daemons, flags.args, flags.parts = words(*daemons), strings.Fields(*daemonArgs), words(*parts)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	exit(run(ctx, *only, *asJSON))
+	exit(run(ctx, *only, newPrinter(os.Stdout, *asJSON, *into)))
 }
 
 func exit(err error) {
@@ -88,14 +89,13 @@ func exit(err error) {
 	os.Exit(0)
 }
 
-func run(ctx context.Context, only string, asJSON bool) error {
+func run(ctx context.Context, only string, out *printer) error {
 	wanted := words(only)
 	for _, name := range wanted {
 		if !slices.ContainsFunc(sections, func(s section) bool { return s.name == name }) {
 			return fmt.Errorf("there is no section %q: expected some of %s", name, sectionNames())
 		}
 	}
-	out := newPrinter(os.Stdout, asJSON)
 	out.begin(machine())
 	for _, s := range sections {
 		if len(wanted) > 0 && !slices.Contains(wanted, s.name) {

@@ -63,13 +63,16 @@ func (t *table) note(format string, args ...any) {
 type printer struct {
 	w      io.Writer
 	asJSON bool
+	into   string // file
 	all    struct {
 		Machine string  `json:"machine"`
 		Tables  []table `json:"tables"`
 	}
 }
 
-func newPrinter(w io.Writer, asJSON bool) *printer { return &printer{w: w, asJSON: asJSON} }
+func newPrinter(w io.Writer, asJSON bool, into string) *printer {
+	return &printer{w: w, asJSON: asJSON, into: into}
+}
 
 func (p *printer) begin(machine string) {
 	p.all.Machine = machine
@@ -80,6 +83,9 @@ func (p *printer) begin(machine string) {
 
 func (p *printer) print(t table) error {
 	p.all.Tables = append(p.all.Tables, t)
+	if err := keepTables(p.into, t); err != nil {
+		return err
+	}
 	if p.asJSON {
 		return nil
 	}
