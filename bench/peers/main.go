@@ -16,15 +16,13 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"io"
-	"log"
 	"os"
 	"os/signal"
 	"slices"
 	"strings"
 
-	"github.com/go-redis/redis"
 	"github.com/opencluster/oclocks/bench/rig"
+	"github.com/redis/go-redis/v9"
 )
 
 // options are what is measured and where it goes.
@@ -47,7 +45,7 @@ func main() {
 			exit(serveStreams(os.Args[2:]))
 		}
 	}
-	redis.SetLogger(log.New(io.Discard, "", 0)) // it tells of servers that are gone
+	redis.SetLogger(quietRedis{})
 	var o options
 	only := flag.String("peers", "", "some of "+peerNames()+" (default all)")
 	list := flag.Bool("list", false, "tell what there is and what is missing")

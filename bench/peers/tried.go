@@ -49,6 +49,11 @@ type quietLog struct{}
 
 func (quietLog) Printf(string, ...any) {}
 
+// quietRedis is the same in go-redis' shape.
+type quietRedis struct{}
+
+func (quietRedis) Printf(context.Context, string, ...any) {}
+
 // redsyncPause is redsync's own default.
 func redsyncPause() time.Duration { return between(50*time.Millisecond, 250*time.Millisecond) }
 
