@@ -174,13 +174,13 @@ func (cl *Claim) SetData(ctx context.Context, v any) error {
 }
 
 func (cl *Claim) renew(ctx context.Context, req *subjects.Request) error {
-	w := &waiter{ready: make(chan struct{})}
-	var call *machine.Call
-	cl.c.do(func(now int64) { call = cl.c.m.Renew(now, &cl.hold, req, w) })
-	if call == nil {
+	w, ok := cl.c.lend(), false
+	w.req = *req
+	cl.c.doNow(func(now int64) { ok = cl.c.m.Renew(now, &cl.hold, &w.call) })
+	if !ok {
 		return fmt.Errorf("renew: %w", cl.err)
 	}
-	result, err := cl.c.awaitSubmitted(ctx, call, w)
+	result, err := cl.c.awaitSubmitted(ctx, w)
 	switch {
 	case err != nil:
 		return fmt.Errorf("renew %q: %w", cl.Name(), err)
@@ -206,17 +206,15 @@ func (cl *Claim) release(ctx context.Context, outcome string) error {
 	if cl.forget != nil {
 		cl.forget(cl)
 	}
-	w := &waiter{ready: make(chan struct{})}
-	var call *machine.Call
-	was := Released
-	cl.c.do(func(now int64) {
+	w, was, ok := cl.c.lend(), Released, false
+	cl.c.doNow(func(now int64) {
 		was = cl.hold.State(now)
-		call = cl.c.m.Release(now, &cl.hold, outcome, w)
+		ok = cl.c.m.Release(now, &cl.hold, outcome, &w.call)
 	})
-	if call == nil {
+	if !ok {
 		return cl.err
 	}
-	result, err := cl.c.awaitSubmitted(ctx, call, w)
+	result, err := cl.c.awaitSubmitted(ctx, w)
 	switch {
 	case was == Lost:
 		return cl.err

@@ -23,11 +23,11 @@ import (
 // They are two because a publish blocks on a connection that stands still, and the end of a lock's trust must not wait for
 // that. Two more have to do with servers that come and go: one tells those who listen, one measures how far they are.
 type Client struct {
-	nc    *nats.Conn
-	own   bool // nc is closed with the client
-	user  string
-	inbox string // prefix of the reply subjects, with the last dot
-	opts  options
+	nc   *nats.Conn
+	own  bool // nc is closed with the client
+	user string
+	home *outlet // of nc
+	opts options
 
 	sub      *nats.Subscription // of the inbox
 	comings  *nats.Subscription // of servers that come and go
@@ -35,7 +35,6 @@ type Client struct {
 	island   chan struct{}      // the server may be cut off from the others; holds one
 	statuses chan nats.Status
 	timer    *boottime.Timer
-	wake     chan struct{} // the queue is not empty
 	quit     chan struct{} // closed to end the goroutines
 	quitOnce sync.Once
 	running  sync.WaitGroup
@@ -45,10 +44,10 @@ type Client struct {
 	missed    atomic.Bool // news was full
 	listening sync.Mutex
 	listeners []*func(subjects.ServerEvent)
+	waiters   sync.Pool // of *waiter: a lock and its release make far less garbage
 
 	mu        sync.Mutex
 	m         *machine.Machine
-	queue     []outgoing
 	armed     int64         // when the timer rings
 	idle      chan struct{} // closed when a closed machine has nothing under way
 	connected bool          // as the machine knows it
@@ -56,27 +55,21 @@ type Client struct {
 	broken    bool          // the connection is closed for ever
 }
 
-// outgoing is something for the sender: a message, or the subject of a session's events to subscribe to.
-type outgoing struct {
-	subject string
-	reply   string
-	body    []byte
-	events  bool
-}
-
 func newClient(nc *nats.Conn, own bool, user string, o options) *Client {
-	return &Client{
-		nc: nc, own: own, user: user, inbox: newInbox(user), opts: o, timer: boottime.NewTimer(),
-		wake: make(chan struct{}, 1), remeasure: make(chan struct{}, 1), island: make(chan struct{}, 1),
+	c := &Client{
+		nc: nc, own: own, user: user, opts: o, timer: boottime.NewTimer(),
+		remeasure: make(chan struct{}, 1), island: make(chan struct{}, 1),
 		news: make(chan subjects.ServerEvent, newsBuffer), quit: make(chan struct{}), idle: make(chan struct{}), armed: machine.Never,
 	}
+	c.home = newOutlet(c, nc)
+	return c
 }
 
 // start begins to listen.
 func (c *Client) start(cfg machine.Config) error {
 	c.m, c.conn, c.connected = machine.New(cfg), cfg.Conn, true
 	var err error
-	if c.sub, err = c.nc.Subscribe(c.inbox+"*", c.receive); err != nil {
+	if c.sub, err = c.nc.Subscribe(c.home.inbox+"*", c.receive); err != nil {
 		c.timer.Close()
 		return fmt.Errorf("subscribe to the inbox: %w", err)
 	}
@@ -158,35 +151,47 @@ func (c *Client) Conn() *nats.Conn { return c.nc }
 // User is the caller's own token, the last of every subject: an nkey, or "anyone" in an open zone.
 func (c *Client) User() string { return c.user }
 
-// do runs a step of the machine at the present time and carries out what it wants.
+// do runs a step of the machine at the present time and carries out what it wants; what may block is left to the sender.
 func (c *Client) do(step func(now int64)) {
+	if c.step(step) {
+		signal(c.home.wake)
+	}
+}
+
+// doNow is do for those who have called the client and are going to wait for an answer: they publish their message themselves, which
+// saves the time that the sender needs to wake up.
+func (c *Client) doNow(step func(now int64)) {
+	if c.step(step) && !c.home.publish(false) {
+		signal(c.home.wake)
+	}
+}
+
+// step runs a step of the machine. It says whether there is something new to be published.
+func (c *Client) step(step func(now int64)) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	step(boottime.Now())
-	c.perform()
+	return c.perform()
 }
 
-// perform carries out the machine's actions; what may block is left to the sender. The caller holds mu.
-func (c *Client) perform() {
-	queued := len(c.queue)
+// perform carries out the machine's actions, and says whether there is something new to be published. The caller holds mu.
+func (c *Client) perform() bool {
+	queued := len(c.home.queue)
 	for _, a := range c.m.Take() {
 		switch a.Kind {
 		case machine.Send:
-			c.queue = append(c.queue, outgoing{subject: a.Subject, reply: c.inbox + a.Reply, body: a.Body})
+			c.home.queue = append(c.home.queue, outgoing{subject: a.Subject, reply: c.home.inbox + a.Reply, body: a.Body})
 		case machine.Opened:
-			c.queue = append(c.queue, outgoing{subject: a.Subject, events: true})
+			c.home.queue = append(c.home.queue, outgoing{subject: a.Subject, events: true})
 		case machine.Anew: // before it is sent
 			c.opts.log.Info("a request goes on as a new one", "anew", a.Call.Req.Name, "operation", a.Call.Req.Op.String())
 		case machine.Finish:
 			w := a.Call.Owner.(*waiter)
 			w.result = a.Call.Result
-			close(w.ready)
+			w.ready <- struct{}{}
 		case machine.Change:
 			a.Hold.Owner.(*Claim).ended()
 		}
-	}
-	if len(c.queue) > queued {
-		signal(c.wake)
 	}
 	if next := c.m.Next(); next < c.armed {
 		c.armed = next
@@ -195,6 +200,7 @@ func (c *Client) perform() {
 	if c.m.Idle() {
 		c.closeIdle()
 	}
+	return len(c.home.queue) > queued
 }
 
 func (c *Client) closeIdle() {
@@ -215,7 +221,7 @@ func signal(ch chan struct{}) {
 
 // receive takes a reply.
 func (c *Client) receive(msg *nats.Msg) {
-	token := msg.Subject[len(c.inbox):]
+	token := msg.Subject[len(c.home.inbox):]
 	if token == "" {
 		return
 	}
@@ -278,49 +284,75 @@ func refusalOf(msg *nats.Msg) *subjects.Refusal {
 	return &subjects.Refusal{Code: n, Reason: subjects.ReasonBadRequest, Message: msg.Header.Get(subjects.HeaderError)}
 }
 
-// waiter waits for a call.
+// waiter waits for a call, whose memory is here too.
 type waiter struct {
-	ready  chan struct{}
+	ready  chan struct{} // holds one
 	result machine.Result
+	call   machine.Call
+	req    subjects.Request
 }
 
-// await runs a call to its end or to that of ctx.
-func (c *Client) await(ctx context.Context, call *machine.Call) (machine.Result, error) {
-	w := &waiter{ready: make(chan struct{})}
-	call.Owner = w
+// lend gives a waiter whose call and request are empty.
+func (c *Client) lend() *waiter {
+	w, ok := c.waiters.Get().(*waiter)
+	if !ok {
+		w = &waiter{ready: make(chan struct{}, 1)}
+	}
+	w.call.Req, w.call.Owner = &w.req, w
+	return w
+}
+
+// giveBack takes a waiter back whose call was answered; one that was given up the machine may know still.
+func (c *Client) giveBack(w *waiter) {
+	*w = waiter{ready: w.ready}
+	c.waiters.Put(w)
+}
+
+// await runs a call to its end or to that of ctx. The call is w's.
+func (c *Client) await(ctx context.Context, w *waiter) (machine.Result, error) {
 	if err := ctx.Err(); err != nil {
 		return machine.Result{}, context.Cause(ctx)
 	}
 	var err error
-	c.do(func(now int64) { err = c.m.Submit(now, call) })
+	c.doNow(func(now int64) { err = c.m.Submit(now, &w.call) })
 	if err != nil {
 		return machine.Result{Err: err}, nil
 	}
-	return c.awaitSubmitted(ctx, call, w)
+	return c.awaitSubmitted(ctx, w)
 }
 
-// awaitSubmitted waits for a call that is under way. An answer that comes together with the end of ctx counts.
-func (c *Client) awaitSubmitted(ctx context.Context, call *machine.Call, w *waiter) (machine.Result, error) {
+// awaitSubmitted waits for a call that is under way. An answer that comes together with the end of ctx counts. w must not be used
+// afterwards.
+func (c *Client) awaitSubmitted(ctx context.Context, w *waiter) (machine.Result, error) {
 	select {
 	case <-w.ready:
-		return w.result, nil
+		return c.answered(w), nil
 	case <-ctx.Done():
 	}
 	given := false
 	var why *subjects.Refusal
 	var connected bool
 	c.do(func(now int64) {
-		given = c.m.GiveUp(now, call)
-		why, connected = call.Why(), c.connected
+		given = c.m.GiveUp(now, &w.call)
+		why, connected = w.call.Why(), c.connected
 	})
 	switch {
 	case !given:
 		<-w.ready
-		return w.result, nil
+		return c.answered(w), nil
 	case !connected:
 		return machine.Result{}, fmt.Errorf("%w; %w: there is no connection", context.Cause(ctx), ErrUnavailable)
 	case why != nil:
 		return machine.Result{}, fmt.Errorf("%w; %w: %w", context.Cause(ctx), ErrUnavailable, why)
 	}
 	return machine.Result{}, context.Cause(ctx)
+}
+
+// answered takes the result of a call that is over. One that was ended by the machine itself may go on in the background.
+func (c *Client) answered(w *waiter) machine.Result {
+	result := w.result
+	if result.Err == nil {
+		c.giveBack(w)
+	}
+	return result
 }

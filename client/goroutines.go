@@ -68,55 +68,6 @@ func (c *Client) lookAtConnection() {
 	}
 }
 
-// send publishes what is queued.
-func (c *Client) send() {
-	var batch []outgoing
-	var events *nats.Subscription
-	for {
-		select {
-		case <-c.quit:
-			c.unfollow(events)
-			return
-		case <-c.wake:
-		}
-		c.mu.Lock()
-		batch, c.queue = c.queue, batch[:0]
-		c.mu.Unlock()
-		for i := range batch {
-			if batch[i].events {
-				events = c.follow(events, batch[i].subject)
-			} else if err := c.nc.PublishRequest(batch[i].subject, batch[i].reply, batch[i].body); err != nil {
-				// The machine repeats it. Nothing else is lost: what was not sent was not heard.
-				c.opts.log.Debug("publish", "subject", batch[i].subject, "error", err)
-			}
-			batch[i] = outgoing{}
-		}
-	}
-}
-
-// follow subscribes to the events of the session, in place of those of an earlier one.
-func (c *Client) follow(old *nats.Subscription, subject string) *nats.Subscription {
-	if subject == "" || old != nil && old.Subject == subject {
-		return old
-	}
-	sub, err := c.nc.Subscribe(subject, c.receiveEvent)
-	if err != nil {
-		c.opts.log.Warn("subscribe to the session's events", "subject", subject, "error", err)
-		return old
-	}
-	c.unfollow(old)
-	return sub
-}
-
-func (c *Client) unfollow(events *nats.Subscription) {
-	if events == nil {
-		return
-	}
-	if err := events.Unsubscribe(); err != nil && !errors.Is(err, nats.ErrConnectionClosed) {
-		c.opts.log.Debug("unsubscribe from a session's events", "error", err)
-	}
-}
-
 // receiveEvent takes an event of the session.
 func (c *Client) receiveEvent(msg *nats.Msg) {
 	var event subjects.SessionEvent

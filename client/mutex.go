@@ -7,7 +7,6 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/opencluster/oclocks/internal/machine"
 	"github.com/opencluster/oclocks/subjects"
 )
 
@@ -43,13 +42,13 @@ type lock struct {
 
 	mu     sync.Mutex
 	claims []*Claim
-	free   chan struct{} // closed, and replaced, when a claim is given back
+	free   chan struct{} // closed when a claim is given back; nil while nobody waits for that
 }
 
 func newLock(c *Client, name string, mode subjects.Mode, opts []LockOption) lock {
 	o := c.lockOptions(name, opts)
 	o.req.Mode = mode
-	return lock{c: c, opts: o, free: make(chan struct{})}
+	return lock{c: c, opts: o}
 }
 
 // Name is the lock's name.
@@ -98,7 +97,6 @@ func (l *lock) room(ctx context.Context, wait bool, inTheWay func(before *Claim)
 		if len(l.claims) > 0 {
 			before = l.claims[0]
 		}
-		free := l.free
 		l.mu.Unlock()
 		switch {
 		case before == nil || !inTheWay(before):
@@ -108,6 +106,16 @@ func (l *lock) room(ctx context.Context, wait bool, inTheWay func(before *Claim)
 				Message: "this process has lost the lock and not unlocked it yet"}
 			return heldError(l.Name(), refusal)
 		}
+		l.mu.Lock()
+		if len(l.claims) == 0 || l.claims[0] != before {
+			l.mu.Unlock()
+			continue
+		}
+		if l.free == nil {
+			l.free = make(chan struct{})
+		}
+		free := l.free
+		l.mu.Unlock()
 		select {
 		case <-free:
 		case <-l.c.quit:
@@ -125,8 +133,15 @@ func (l *lock) forget(claim *Claim) {
 	defer l.mu.Unlock()
 	if i := slices.Index(l.claims, claim); i >= 0 {
 		l.claims = slices.Delete(l.claims, i, i+1)
+		l.given()
+	}
+}
+
+// given tells those who wait that a claim was given back. The caller holds mu.
+func (l *lock) given() {
+	if l.free != nil {
 		close(l.free)
-		l.free = make(chan struct{})
+		l.free = nil
 	}
 }
 
@@ -144,8 +159,7 @@ func (l *lock) give(ctx context.Context) error {
 	}
 	claim := l.claims[i]
 	l.claims = slices.Delete(l.claims, i, i+1)
-	close(l.free)
-	l.free = make(chan struct{})
+	l.given()
 	l.mu.Unlock()
 	return claim.Release(ctx)
 }
@@ -156,10 +170,11 @@ func (c *Client) acquire(ctx context.Context, o *lockOptions, wait bool) (*Claim
 	if o.err != nil {
 		return nil, o.err
 	}
-	req := o.req
 	claim := &Claim{c: c, done: make(chan struct{})}
 	claim.hold.Owner = claim
-	result, err := c.await(ctx, &machine.Call{Req: &req, Hold: &claim.hold, Endless: wait})
+	w := c.lend()
+	w.req, w.call.Hold, w.call.Endless = o.req, &claim.hold, wait
+	result, err := c.await(ctx, w)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("lock %q: %w", name, err)

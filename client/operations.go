@@ -35,20 +35,22 @@ func (c *Client) ask(ctx context.Context, req *subjects.Request, out decoder) er
 
 // askRaw sends a request as it is. What changes something outside a session gets an id, so that it can be repeated.
 func (c *Client) askRaw(ctx context.Context, req *subjects.Request) (machine.Result, error) {
-	sent := *req
-	switch sent.Op {
+	w := c.lend()
+	w.req, w.call.Raw = *req, true
+	sent, op, name := &w.req, req.Op, req.Name
+	switch op {
 	case subjects.OpAcquire, subjects.OpRelease, subjects.OpRenew, subjects.OpForce:
 		if sent.Session == "" && sent.RequestID == "" {
 			sent.RequestID = nuid.Next()
 			sent.Has |= subjects.HasRequest
 		}
 	}
-	result, err := c.await(ctx, &machine.Call{Req: &sent, Raw: true})
+	result, err := c.await(ctx, w)
 	switch {
 	case err != nil:
-		return result, fmt.Errorf("%s: %w", doing(sent.Op.String(), sent.Name), err)
+		return result, fmt.Errorf("%s: %w", doing(op.String(), name), err)
 	case result.Refusal != nil || result.Err != nil:
-		return result, failed(sent.Op.String(), sent.Name, result)
+		return result, failed(op.String(), name, result)
 	}
 	return result, nil
 }

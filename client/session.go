@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/opencluster/oclocks/internal/machine"
 	"github.com/opencluster/oclocks/subjects"
 )
 
@@ -24,7 +23,7 @@ type SessionInfo struct {
 
 // Session opens the session if there is none, and keeps it alive from now on also while it holds nothing.
 func (c *Client) Session(ctx context.Context) (SessionInfo, error) {
-	result, err := c.await(ctx, &machine.Call{Req: &subjects.Request{}})
+	result, err := c.await(ctx, c.lend())
 	switch {
 	case err != nil:
 		return SessionInfo{}, fmt.Errorf("open a session: %w", err)

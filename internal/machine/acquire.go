@@ -110,7 +110,7 @@ func (m *Machine) giveUpAcquire(now int64, c *Call) {
 		h := c.Hold
 		h.acquire = nil
 		m.finish(c, Result{})
-		m.Release(now, h, "", nil)
+		m.Release(now, h, "", tidyCall())
 	case c.first == 0:
 		m.finish(c, Result{}) // no broker has seen it
 	default:

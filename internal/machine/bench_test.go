@@ -55,7 +55,8 @@ func BenchmarkAcquireRelease(b *testing.B) {
 			b.Fatal(err)
 		}
 		m.Reply(now+1, c.replyToken(), grant, nil)
-		release := m.Release(now+2, c.Hold, "", c)
+		release := ownCall(c, &subjects.Request{})
+		m.Release(now+2, c.Hold, "", release)
 		m.Reply(now+3, release.replyToken(), released, nil)
 		m.Take()
 	}

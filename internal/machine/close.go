@@ -70,7 +70,7 @@ func (m *Machine) letGo(now int64, h *Hold) {
 		m.finish(c, Result{Err: ErrClosing})
 	}
 	if !h.connection() {
-		m.Release(now, h, "client closed", nil)
+		m.Release(now, h, "client closed", tidyCall())
 		return
 	}
 	m.leave(h)

@@ -262,7 +262,7 @@ func TestServerDownIsFollowed(t *testing.T) {
 	s.pass(time.Millisecond)
 	s.acquire("e", nil) // of n
 	waits := s.next(subjects.OpAcquire)
-	s.do(func(now int64) { s.m.Release(now, holds[1], "", nil) }) // of n
+	s.do(func(now int64) { s.m.Release(now, holds[1], "", tidyCall()) }) // of n
 	release := s.next(subjects.OpRelease)
 	s.pass(100 * time.Millisecond)
 	s.do(func(now int64) { s.m.ServerDown(now, "m") })

@@ -230,17 +230,17 @@ func (m *Machine) askRenew(now int64, h *Hold, check bool) {
 	m.start(now, c)
 }
 
-// Renew renews a hold for its caller: with another time limit or other data, if the request has them. It fails for a hold
-// that has ended (nil).
-func (m *Machine) Renew(now int64, h *Hold, req *subjects.Request, owner any) *Call {
+// Renew renews a hold for its caller: with another time limit or other data, if the call's request has them. It is false for a hold
+// that has ended.
+func (m *Machine) Renew(now int64, h *Hold, c *Call) bool {
 	m.tickHolds(now)
 	if h.phase != active {
-		return nil
+		return false
 	}
-	req.Op, req.Name, req.Key = subjects.OpRenew, h.Grant.Name, h.Grant.Key
-	c := &Call{Req: req, Owner: owner, about: h, moves: true}
+	c.Req.Op, c.Req.Name, c.Req.Key = subjects.OpRenew, h.Grant.Name, h.Grant.Key
+	c.about, c.moves = h, true
 	m.start(now, c)
-	return c
+	return true
 }
 
 // renewSettled takes the answer to a renew that was first sent at a time: the proof of the hold, or its loss.
@@ -267,7 +267,7 @@ func (m *Machine) renewSettled(now int64, c *Call, sent int64, r Result) {
 	case h.phase == Pending:
 		m.leave(h)
 		m.haunt(h)
-		m.sendRelease(now, h, "", nil)
+		m.sendRelease(now, h, "", tidyCall())
 		m.disproved(now, h, r)
 	case h.renewed():
 		h.askAt = now + max(h.ttl/32, minBackoff) // refused for another reason: ask again

@@ -19,7 +19,7 @@ func limited(s *script) *Hold {
 
 func (s *script) extend(h *Hold, ttl time.Duration) {
 	s.do(func(now int64) {
-		if s.m.Renew(now, h, &subjects.Request{TTL: ttl, Has: subjects.HasTTL}, "owner") == nil {
+		if !s.m.Renew(now, h, ownCall("owner", &subjects.Request{TTL: ttl, Has: subjects.HasTTL})) {
 			s.t.Fatal("it has ended")
 		}
 	})

@@ -55,9 +55,9 @@ func TestClientAddsLittleToAFailover(t *testing.T) {
 				t.Errorf("the hold is %v", s)
 			}
 			if swallowed.Result.Grant != nil {
-				c.m.Release(c.clock(), swallowed.Hold, "", nil)
+				c.m.Release(c.clock(), swallowed.Hold, "", tidyCall())
 			}
-			holder.m.Release(holder.clock(), held.Hold, "", nil)
+			holder.m.Release(holder.clock(), held.Hold, "", tidyCall())
 			c.carryOut()
 			holder.carryOut()
 			w.run(w.now + 1e6)
@@ -102,7 +102,7 @@ func TestFailoversLoseNothing(t *testing.T) {
 				submit(t, c, simNames[draw(len(simNames))], true)
 			case what < 7 && len(c.holds) > 0:
 				i := draw(len(c.holds))
-				c.m.Release(c.clock(), c.holds[i], "", nil)
+				c.m.Release(c.clock(), c.holds[i], "", tidyCall())
 				c.holds = slices.Delete(c.holds, i, i+1)
 				c.carryOut()
 			case what == 7:
@@ -134,7 +134,7 @@ func (w *world) releaseAll(t *rapid.T) {
 		unfinished := 0
 		for _, c := range w.clients {
 			for _, h := range c.holds {
-				c.m.Release(c.clock(), h, "", nil)
+				c.m.Release(c.clock(), h, "", tidyCall())
 			}
 			c.holds = nil
 			c.carryOut()

@@ -257,7 +257,7 @@ func (m *Machine) tickHolds(now int64) {
 		switch {
 		case h.releasing != nil || h.goneAt != 0:
 		case now >= h.releaseAt:
-			m.sendRelease(now, h, "lost by its client", nil)
+			m.sendRelease(now, h, "lost by its client", tidyCall())
 		default:
 			m.holdsDue = min(m.holdsDue, h.releaseAt)
 		}
@@ -329,9 +329,9 @@ func (m *Machine) gone(now int64, h *Hold) {
 // may fail for a hold that is not there, and then the others are asked for one by one.
 const maxGhosts = 4096
 
-// Release gives a hold back, with a text for the history. What it gives is the call whose Finish says that the broker has
-// confirmed; nil if there is nothing to release because the hold is over.
-func (m *Machine) Release(now int64, h *Hold, outcome string, owner any) *Call {
+// Release gives a hold back, with a text for the history, by a call that has an owner and an empty request: its Finish says that the
+// broker has confirmed. It is false if there is nothing to release because the hold is over.
+func (m *Machine) Release(now int64, h *Hold, outcome string, c *Call) bool {
 	m.tickHolds(now)
 	switch {
 	case h.phase == active, h.phase == Pending && h.list == inHolds:
@@ -342,20 +342,17 @@ func (m *Machine) Release(now int64, h *Hold, outcome string, owner any) *Call {
 	case h.phase == Lost && h.forced: // confirms that the caller has stopped
 		h.forced = false
 	default:
-		return nil
+		return false
 	}
-	return m.sendRelease(now, h, outcome, owner)
+	m.sendRelease(now, h, outcome, c)
+	return true
 }
 
-func (m *Machine) sendRelease(now int64, h *Hold, outcome string, owner any) *Call {
-	c := &Call{
-		Req:   &subjects.Request{Op: subjects.OpRelease, Name: h.Grant.Name, Key: h.Grant.Key, Outcome: outcome},
-		Owner: owner, about: h,
-	}
-	if owner == nil {
-		c.role = toTidy
-	}
-	h.releasing = c
+// tidyCall is a call of the machine's own.
+func tidyCall() *Call { return &Call{Req: &subjects.Request{}, role: toTidy} }
+
+func (m *Machine) sendRelease(now int64, h *Hold, outcome string, c *Call) {
+	c.Req.Op, c.Req.Name, c.Req.Key, c.Req.Outcome = subjects.OpRelease, h.Grant.Name, h.Grant.Key, outcome
+	c.about, h.releasing = h, c
 	m.start(now, c)
-	return c
 }

@@ -38,7 +38,7 @@ func (m *Machine) revived(now int64, b sentBeat, at *home, hash uint64, count in
 	}
 	for i, h := range all[len(may):] {
 		if chosen&(1<<(len(may)+i)) != 0 && h.releasing == nil {
-			m.sendRelease(now, h, "released before a recovery", nil)
+			m.sendRelease(now, h, "released before a recovery", tidyCall())
 		}
 	}
 	return chosen & (1<<len(may) - 1), true

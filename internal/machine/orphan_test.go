@@ -22,7 +22,7 @@ func TestRevivedHoldIsReleasedAgain(t *testing.T) {
 	s := newScript(t)
 	holds := s.begin("a")
 	s.do(s.m.KeepSession)
-	s.do(func(now int64) { s.m.Release(now, holds[0], "", "owner") })
+	s.do(func(now int64) { s.m.Release(now, holds[0], "", ownCall("owner", &subjects.Request{})) })
 	s.answer(s.next(subjects.OpRelease), &subjects.Released{Token: 10})
 	s.pass(scriptLease / 2)
 	beat := s.next(subjects.OpKeep)
@@ -48,7 +48,7 @@ func TestGrantToNobodyIsReleased(t *testing.T) {
 	s.opened(1)
 	acquire := s.next(subjects.OpAcquire)
 	s.grant(acquire, 10, nil)
-	s.do(func(now int64) { s.m.Release(now, s.m.holds[0], "", nil) })
+	s.do(func(now int64) { s.m.Release(now, s.m.holds[0], "", tidyCall()) })
 	s.grant(acquire, 10, nil) // told twice
 	release := s.next(subjects.OpRelease)
 	s.quiet()
@@ -76,7 +76,7 @@ func TestGrantOfForcedHoldIsNoNews(t *testing.T) {
 	s.grant(acquire, 10, nil)
 	s.pass(time.Millisecond)
 	s.quiet()
-	s.do(func(now int64) { s.m.Release(now, h, "", nil) })
+	s.do(func(now int64) { s.m.Release(now, h, "", tidyCall()) })
 	s.next(subjects.OpRelease)
 }
 

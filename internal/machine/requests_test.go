@@ -464,7 +464,7 @@ func TestEventsEndHolds(t *testing.T) {
 		t.Error("a forced hold was confirmed without its caller")
 	}
 	s.sent = nil
-	s.do(func(now int64) { s.m.Release(now, holds[1], "", "caller") })
+	s.do(func(now int64) { s.m.Release(now, holds[1], "", ownCall("caller", &subjects.Request{})) })
 	s.next(subjects.OpRelease)
 }
 

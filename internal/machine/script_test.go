@@ -209,3 +209,6 @@ func (s *script) finished(h *Hold) bool {
 func refusal(code int, reason, why string) *subjects.Refusal {
 	return &subjects.Refusal{Code: code, Reason: reason, Why: why, Message: strings.ToLower(reason)}
 }
+
+// ownCall is a call of the machine's caller.
+func ownCall(owner any, req *subjects.Request) *Call { return &Call{Req: req, Owner: owner} }

@@ -186,7 +186,7 @@ func TestAnswerMayCountWhatIsUnderWay(t *testing.T) {
 		young[i] = s.acquire([]string{"c", "d"}[i], nil)
 		s.grant(s.next(subjects.OpAcquire), uint64(20+i), nil)
 	}
-	s.do(func(now int64) { s.m.Release(now, holds[1], "", nil) })
+	s.do(func(now int64) { s.m.Release(now, holds[1], "", tidyCall()) })
 	s.next(subjects.OpRelease)
 	s.pass(100 * time.Millisecond)
 	s.kept(beat, 10, 11, 21) // b is not released yet, d is granted, c is not
@@ -280,7 +280,7 @@ func TestLostLockIsReleasedByItsCaller(t *testing.T) {
 	h := s.begin("a")[0]
 	s.pass(12 * time.Second)
 	s.sent = nil
-	s.do(func(now int64) { s.m.Release(now, h, "", "caller") })
+	s.do(func(now int64) { s.m.Release(now, h, "", ownCall("caller", &subjects.Request{})) })
 	s.answer(s.next(subjects.OpRelease), &subjects.Released{Token: 10})
 	s.pass(10 * time.Second)
 	if got := slicesOf(s.sent, subjects.OpRelease); len(got) > 0 {
@@ -354,7 +354,7 @@ func TestShorterLeaseOfTheSessionCutsTheTrust(t *testing.T) {
 				{Bucket: h.home.bucket, Count: 1, Hash: hash},
 			}})
 		case subjects.OpRenew: // of a broker that lists nothing
-			s.do(func(now int64) { s.m.Renew(now, h, &subjects.Request{}, nil) })
+			s.do(func(now int64) { s.m.Renew(now, h, ownCall(nil, &subjects.Request{})) })
 			renew := s.next(subjects.OpRenew)
 			s.pass(time.Millisecond)
 			s.grant(renew, 10, nil)
@@ -372,7 +372,7 @@ func TestRenewalTellsTheLease(t *testing.T) {
 	s := newScript(t)
 	h := s.begin("a")[0]
 	s.pass(time.Second)
-	s.do(func(now int64) { s.m.Renew(now, h, &subjects.Request{}, nil) })
+	s.do(func(now int64) { s.m.Renew(now, h, ownCall(nil, &subjects.Request{})) })
 	s.grant(s.next(subjects.OpRenew), 10, func(g *subjects.Grant) { g.Lease = 4 * time.Second })
 	s.left(h, 3*time.Second)
 }

@@ -48,7 +48,7 @@ func (w *world) act(t *rapid.T, c *simClient, what int) {
 	case what < 9:
 		if len(c.holds) > 0 && c.paused <= w.now {
 			i := w.draw(len(c.holds))
-			c.m.Release(c.clock(), c.holds[i], "", nil)
+			c.m.Release(c.clock(), c.holds[i], "", tidyCall())
 			c.holds = append(c.holds[:i], c.holds[i+1:]...)
 		}
 	case what == 9:
@@ -139,7 +139,7 @@ func (w *world) calmDown(t *rapid.T) {
 		}
 		for _, h := range c.holds {
 			if h.State(c.clock()) != Lost || h.forced { // the others are released without being asked
-				c.m.Release(c.clock(), h, "", nil)
+				c.m.Release(c.clock(), h, "", tidyCall())
 			}
 		}
 		c.carryOut()

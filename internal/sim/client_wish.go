@@ -221,7 +221,7 @@ func (c *member) release(cl *claim) {
 			return // it has just been lost
 		}
 		owner = c.asked(e, func(*mind.Result) { c.wishes-- })
-		if c.m.Release(now, &cl.hold, "", owner) == nil {
+		if !c.m.Release(now, &cl.hold, "", &mind.Call{Req: &subjects.Request{}, Owner: owner}) {
 			c.note(&check.Event{Kind: check.GiveUp, Request: owner.id})
 			c.wishes--
 		}
@@ -252,7 +252,7 @@ func (c *member) renew(cl *claim) {
 		}
 		e := check.Event{Op: subjects.OpRenew, Name: g.Name, Token: g.Token, TTL: req.TTL}
 		owner := c.asked(e, func(*mind.Result) {})
-		if c.m.Renew(now, &cl.hold, req, owner) == nil {
+		if !c.m.Renew(now, &cl.hold, &mind.Call{Req: req, Owner: owner}) {
 			w.fail("%s holds %s (token %d) and may not renew it", c.name, g.Name, g.Token)
 		}
 	})
