@@ -62,6 +62,8 @@ func (w *world) outdate(kind string, put func(m *machine, old disk)) bool {
 			return
 		}
 		w.fault(kind)
+		// What was copied since is of another branch of its history. The journal alone cannot be told from one of this branch (seed 3026).
+		m.copies = slices.DeleteFunc(m.copies, func(c disk) bool { return c.copied > old.copied })
 		put(m, old.clone())
 	}
 	w.after(w.between(second, 4*second), step)
