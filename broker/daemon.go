@@ -204,11 +204,7 @@ func (d *Daemon) serve(ctx context.Context, state *shared.State) error {
 	if err != nil {
 		return fmt.Errorf("connect for the chains: %w", err)
 	}
-	hot, err := d.nats.OpenNodes("oclocks chains "+d.node, func(err error) { d.log.Warn("the connection of the chains", "error", err) })
-	if err != nil {
-		return fmt.Errorf("connect for the chains: %w", err)
-	}
-	if d.links, err = d.openLinks(conn, hot, d.number); err != nil {
+	if d.links, err = d.openLinks(conn, d.number); err != nil {
 		return err
 	}
 	for _, s := range d.shards {

@@ -3,8 +3,8 @@
 //
 // # The goroutines
 //
-// Each zone has one connection to the embedded server, into the zone's account, and one pump: the connection's reader, which takes
-// what arrives (package natsd/inside), checks and decodes it, answers at once what needs no lock table (info, session-open, …), and queues the
+// Each zone has one connection to the embedded server, into the zone's account, and one pump: the goroutine that takes
+// what arrives, checks and decodes it, answers at once what needs no lock table (info, session-open, …), and queues the
 // rest for the shards. Each shard owns a share of the buckets: it alone touches their tables, takes requests from its
 // queue in batches, fairly between the zones, and goes through three phases with each batch:
 //

@@ -3,7 +3,8 @@ package broker
 import (
 	"strconv"
 
-	"github.com/opencluster/oclocks/broker/natsd/inside"
+	"github.com/nats-io/nats.go"
+
 	"github.com/opencluster/oclocks/broker/parking"
 	"github.com/opencluster/oclocks/subjects"
 )
@@ -22,6 +23,9 @@ const forwardPrefix = "$OCLOCKS.forward."
 
 func forwardSubject(node uint64) string { return forwardPrefix + strconv.FormatUint(node, 10) }
 
+// passedOn is the subscription of messages that came from another node and not from the zone's connection.
+var passedOn = &nats.Subscription{}
+
 // forward passes a request on to another node with the caller's own reply subject. Its user was proven by the server that
 // took it; nodes trust each other.
 func (t *task) forward(node uint64) {
@@ -30,27 +34,39 @@ func (t *task) forward(node uint64) {
 
 // pass passes a request on as if it had come on that subject.
 func (t *task) pass(node uint64, subject string) {
-	header := inside.Header(headerSubject, subject, headerReply, t.in.Reply, headerHops, strconv.Itoa(t.trip.Hops))
-	t.zone.put(forwardSubject(node), header, t.req.AppendJSON(nil))
-	t.zone.conn.Kick()
+	msg := &nats.Msg{Subject: forwardSubject(node), Data: t.req.AppendJSON(nil), Header: nats.Header{
+		headerSubject: {subject},
+		headerReply:   {t.in.Reply},
+		headerHops:    {strconv.Itoa(t.trip.Hops)},
+	}}
+	if err := t.zone.conn.PublishMsg(msg); err != nil {
+		t.zone.unsent(err)
+	}
 }
 
 // forwarded unwraps a request from another node; nil if it is none.
-func (z *zone) forwarded(msg *message) *message {
-	hops, err := strconv.Atoi(msg.header.Get(headerHops))
+func (z *zone) forwarded(msg *nats.Msg) *nats.Msg {
+	hops, err := strconv.Atoi(msg.Header.Get(headerHops))
 	if err != nil || hops < 1 || hops > parking.MaxHops {
 		z.d.metrics.misdirected.Inc()
 		return nil
 	}
-	return &message{subject: msg.header.Get(headerSubject), reply: msg.header.Get(headerReply), data: msg.data, passed: hops + 1}
+	return &nats.Msg{
+		Subject: msg.Header.Get(headerSubject), Reply: msg.Header.Get(headerReply), Data: msg.Data,
+		Header: nats.Header{headerHops: {strconv.Itoa(hops + 1)}}, Sub: passedOn,
+	}
 }
 
 // hops is how often a request has been passed on, and once more; 0 for one that came to the bucket's own subject.
-func hops(addr subjects.Address, msg *message) int {
-	switch {
-	case msg.passed > 0:
-		return msg.passed
-	case addr.Path == subjects.Hot:
+func hops(addr subjects.Address, msg *nats.Msg) int {
+	if msg.Sub == passedOn {
+		n, err := strconv.Atoi(msg.Header.Get(headerHops))
+		if err != nil {
+			return parking.MaxHops
+		}
+		return n
+	}
+	if addr.Path == subjects.Hot {
 		return 0
 	}
 	return 1

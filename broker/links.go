@@ -1,7 +1,6 @@
 package broker
 
 import (
-	"bytes"
 	"encoding/binary"
 	"fmt"
 	"slices"
@@ -11,7 +10,6 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/opencluster/oclocks/broker/natsd/inside"
 	"github.com/opencluster/oclocks/bucket/chain"
 	"github.com/opencluster/oclocks/internal/fault"
 )
@@ -32,8 +30,7 @@ const laterTime = 2 * time.Millisecond
 // message, whatever buckets it is about. The chain repeats what is lost.
 type links struct {
 	d    *Daemon
-	conn *nats.Conn   // for all but the chains
-	hot  *inside.Conn // for the chains
+	conn *nats.Conn
 	self uint64
 
 	mu    sync.Mutex
@@ -68,13 +65,14 @@ type assembly struct {
 func chainSubject(node uint64) string { return "node." + strconv.FormatUint(node, 10) + ".chain" }
 
 // openLinks begins to listen for what other nodes send to this one.
-func (d *Daemon) openLinks(conn *nats.Conn, hot *inside.Conn, self uint64) (*links, error) {
-	l := &links{d: d, conn: conn, hot: hot, self: self, parts: make(map[uint64]*assembly), tasks: make([]*task, len(d.shards))}
+func (d *Daemon) openLinks(conn *nats.Conn, self uint64) (*links, error) {
+	l := &links{d: d, conn: conn, self: self, parts: make(map[uint64]*assembly), tasks: make([]*task, len(d.shards))}
 	l.later = time.AfterFunc(time.Hour, l.sendRest)
 	l.later.Stop()
-	_, err := hot.Subscribe(chainSubject(self), "", func(m *inside.Message) {
-		l.receive(bytes.Clone(m.Data)) // the shards keep parts of it; the windows of the chains bound what is on its way
-	})
+	sub, err := conn.Subscribe(chainSubject(self), l.receive)
+	if err == nil {
+		err = sub.SetPendingLimits(-1, -1) // the windows of the chains bound what is on its way
+	}
 	if err == nil {
 		_, err = conn.Subscribe(gatherSubject(self), l.asked)
 	}
@@ -96,12 +94,6 @@ func (l *links) send(now, later []chain.Message) {
 		l.goWrong(now)
 		l.goWrong(later)
 	}
-	l.pack(now, later)
-	l.hot.Flush()
-}
-
-// pack puts messages into frames, and publishes those that are not to wait.
-func (l *links) pack(now, later []chain.Message) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i := range now {
@@ -130,7 +122,6 @@ func (l *links) sendRest() {
 	for _, box := range l.boxes {
 		l.flush(box)
 	}
-	l.hot.Kick()
 }
 
 // put adds a message to the frame for its node, after what is there already.
@@ -186,7 +177,7 @@ func (l *links) sendParts(box *outbox, text []byte) {
 }
 
 func (l *links) publish(box *outbox, frame []byte) {
-	if err := l.hot.Put(box.subject, "", nil, frame); err != nil {
+	if err := l.conn.Publish(box.subject, frame); err != nil {
 		l.d.metrics.unsent.Inc()
 		l.d.log.Debug("a message to another node could not be sent", "node", box.node, "error", err)
 	}
@@ -194,8 +185,8 @@ func (l *links) publish(box *outbox, frame []byte) {
 
 // receive takes a frame from another node and gives each shard the messages for its buckets. Each has its own sum, so
 // those before a damaged one are taken.
-func (l *links) receive(frame []byte) {
-	from, err := l.decode(frame, l.give)
+func (l *links) receive(msg *nats.Msg) {
+	from, err := l.decode(msg.Data, l.give)
 	if err != nil {
 		l.d.metrics.misdirected.Inc()
 		l.d.log.Warn("a frame from another node is damaged", "from", from, "error", err)

@@ -29,7 +29,7 @@ func newMetrics(d *Daemon) *metrics {
 		registry:    prometheus.NewRegistry(),
 		answers:     make(map[int]prometheus.Counter),
 		ignored:     counter("oclocks_ignored_requests_total", "Requests without a reply subject that the caller may use; they are not answered."),
-		dropped:     counter("oclocks_connection_errors_total", "What the embedded server complained about on the daemon's connections into its zones."),
+		dropped:     counter("oclocks_connection_errors_total", "Errors on the daemon's connections into its zones, among them messages that were dropped under overload."),
 		unsent:      counter("oclocks_unsent_answers_total", "Answers that could not be sent; the client asks again."),
 		disconnects: counter("oclocks_client_disconnects_total", "Connections that their clients closed."),
 		misdirected: counter("oclocks_misdirected_messages_total", "Messages between nodes that were damaged or not for this node."),

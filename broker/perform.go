@@ -1,8 +1,9 @@
 package broker
 
 import (
+	"github.com/nats-io/nats.go"
+
 	"github.com/opencluster/oclocks/broker/edge"
-	"github.com/opencluster/oclocks/broker/natsd/inside"
 	"github.com/opencluster/oclocks/bucket"
 	"github.com/opencluster/oclocks/bucket/replicated"
 	"github.com/opencluster/oclocks/subjects"
@@ -38,14 +39,12 @@ func (s *shard) perform() {
 	s.d.tellControl(&s.out)
 }
 
-// publish carries out the effects that are confirmed. What a zone is told goes out together.
+// publish carries out the effects that are confirmed.
 func (s *shard) publish() {
 	var z *zone
-	defer func() { z.flush() }()
 	for i := range s.out.Released {
 		e := &s.out.Released[i].Effect
 		if z == nil || z.name != e.Zone {
-			z.flush()
 			if z = s.d.zone(e.Zone); z == nil {
 				continue // the zone was removed; nobody is there to hear
 			}
@@ -56,7 +55,7 @@ func (s *shard) publish() {
 				continue
 			}
 			s.complete(e)
-			s.text = z.reply(subjects.OpNone, e.To, e.Body, s.text)
+			s.text = z.answer(subjects.OpNone, e.To, e.Body, s.text)
 		case bucket.NotifyOwner:
 			s.notifyOwner(z, e)
 		case bucket.NotifyZone:
@@ -103,7 +102,7 @@ func (s *shard) notifyOwner(z *zone, e *bucket.Effect) {
 	}
 	event.Subject = subjects.SessionEventSubject(e.User, e.SessionID)
 	s.text = event.AppendJSON(s.text[:0])
-	z.put(event.Subject, nil, s.text)
+	z.publish(event.Subject, s.text)
 }
 
 func (s *shard) notifyZone(z *zone, e *bucket.Effect) {
@@ -113,21 +112,15 @@ func (s *shard) notifyZone(z *zone, e *bucket.Effect) {
 	}
 	event.Subject = subjects.LockEventSubject(event.Type, event.Bucket)
 	s.text = event.AppendJSON(s.text[:0])
-	z.put(event.Subject, nil, s.text)
+	z.publish(event.Subject, s.text)
 }
 
 // answer publishes a reply or a refusal and returns the scratch it was written in.
 func (z *zone) answer(op subjects.Op, reply string, body subjects.Body, scratch []byte) []byte {
-	defer z.conn.Kick()
-	return z.reply(op, reply, body, scratch)
-}
-
-// reply is answer without sending it on its way.
-func (z *zone) reply(op subjects.Op, reply string, body subjects.Body, scratch []byte) []byte {
 	scratch = body.AppendJSON(scratch[:0])
 	refusal, refused := body.(*subjects.Refusal)
 	if !refused {
-		z.put(reply, nil, scratch)
+		z.publish(reply, scratch)
 		z.d.metrics.answered(0)
 		return scratch
 	}
@@ -136,28 +129,25 @@ func (z *zone) reply(op subjects.Op, reply string, body subjects.Body, scratch [
 		z.stats.refused(op)
 	}
 	code, text := refusal.Headers()
-	z.put(reply, inside.Header(subjects.HeaderErrorCode, code, subjects.HeaderError, text), scratch)
+	msg := &nats.Msg{Subject: reply, Data: scratch, Header: nats.Header{
+		subjects.HeaderErrorCode: {code},
+		subjects.HeaderError:     {text},
+	}}
+	if err := z.conn.PublishMsg(msg); err != nil {
+		z.unsent(err)
+	}
 	return scratch
 }
 
-// publish sends from the broker into the zone.
+// publish sends from the broker into the zone. What cannot be sent (the connection to the embedded server is being made
+// again) is dropped and counted: the client repeats its request and gets the same answer.
 func (z *zone) publish(subject string, body []byte) {
-	z.put(subject, nil, body)
-	z.conn.Kick()
-}
-
-// put has something sent with the next flush. What cannot be sent (the connection to the embedded server is being made again) is
-// dropped and counted: the client repeats its request and gets the same answer.
-func (z *zone) put(subject string, header, body []byte) {
-	if err := z.conn.Put(subject, "", header, body); err != nil {
-		z.d.metrics.unsent.Inc()
-		z.d.log.Debug("an answer could not be sent", "zone", z.name, "error", err)
+	if err := z.conn.Publish(subject, body); err != nil {
+		z.unsent(err)
 	}
 }
 
-// flush sends what was put. Shards call it, and nobody who handles what the zone's connection brings.
-func (z *zone) flush() {
-	if z != nil {
-		z.conn.Flush()
-	}
+func (z *zone) unsent(err error) {
+	z.d.metrics.unsent.Inc()
+	z.d.log.Debug("an answer could not be sent", "zone", z.name, "error", err)
 }

@@ -7,80 +7,76 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/opencluster/oclocks/broker/natsd/inside"
 	"github.com/opencluster/oclocks/bucket"
 	"github.com/opencluster/oclocks/subjects"
 )
 
-// message is what somebody asks in a zone. Its data is only there while it is received.
-type message struct {
-	subject, reply string
-	header         nats.Header
-	data           []byte
-	group          bool // it came to the group, so no other node has it
-	passed         int  // how often other nodes have passed it on
-}
-
-// pump takes the zone's messages one by one: check, decode, answer or queue. It runs on the reader of the zone's connection.
-func (z *zone) pump(in *inside.Message, group bool) {
-	msg := message{subject: in.Subject, reply: in.Reply, data: in.Data, group: group}
-	if in.Header != nil {
-		var err error
-		if msg.header, err = nats.DecodeHeadersMsg(in.Header); err != nil {
-			z.d.metrics.ignored.Inc()
+// pump takes the zone's messages one by one: check, decode, answer or queue.
+func (z *zone) pump() {
+	defer close(z.done)
+	var scratch []byte
+	for {
+		select {
+		case msg := <-z.inbox:
+			if msg.Sub == lastMessage {
+				z.through <- struct{}{}
+				continue
+			}
+			scratch = z.receive(msg, scratch)
+		case <-z.quit:
 			return
 		}
 	}
-	z.scratch = z.receive(&msg, z.scratch)
 }
 
 // receive handles one message. A request that is not answered at all is one with no reply subject, or with one that is
 // not the caller's own inbox: the broker publishes for nobody anywhere else.
-func (z *zone) receive(msg *message, scratch []byte) []byte {
-	if strings.HasPrefix(msg.subject, "$SRV.") {
+func (z *zone) receive(msg *nats.Msg, scratch []byte) []byte {
+	if strings.HasPrefix(msg.Subject, "$SRV.") {
 		return z.service(msg, scratch)
 	}
-	if strings.HasPrefix(msg.subject, forwardPrefix) {
+	if strings.HasPrefix(msg.Subject, forwardPrefix) {
 		if msg = z.forwarded(msg); msg == nil {
 			return scratch
 		}
 	}
-	addr, err := subjects.ParseAddress(msg.subject)
+	addr, err := subjects.ParseAddress(msg.Subject)
 	user := addr.User
 	if err != nil {
-		user = lastToken(msg.subject)
+		user = lastToken(msg.Subject)
 	}
-	if !z.mayAnswer(msg.reply, user) {
+	if !z.mayAnswer(msg.Reply, user) {
 		z.d.metrics.ignored.Inc()
 		return scratch
 	}
 	if err != nil {
-		return z.answer(subjects.OpNone, msg.reply, badSubject(err), scratch)
+		return z.answer(subjects.OpNone, msg.Reply, badSubject(err), scratch)
 	}
 	// Every node has its own copy of a keep-alive by the subscription without a group, and one of them has it by the other.
 	everybody := addr.Op == subjects.OpKeep && addr.Path == subjects.Simple
-	if everybody && msg.group && z.d.alone() {
+	group := msg.Sub != nil && msg.Sub.Queue != ""
+	if everybody && group && z.d.alone() {
 		return scratch
 	}
-	if !everybody || !msg.group {
+	if !everybody || !group {
 		z.stats.requested(addr.Op)
 	}
 	t := newTask(taskOne, z)
-	t.size, t.trip.Hops = len(msg.data), hops(addr, msg)
+	t.size, t.trip.Hops = len(msg.Data), hops(addr, msg)
 	if refusal := z.prepare(t, addr, msg); refusal != nil {
 		t.free()
-		if everybody && !msg.group && !z.d.alone() {
+		if everybody && !group && !z.d.alone() {
 			return scratch // the one that was chosen says so
 		}
-		return z.answer(addr.Op, msg.reply, refusal, scratch)
+		return z.answer(addr.Op, msg.Reply, refusal, scratch)
 	}
 	if body := z.local(t); body != nil {
 		t.free()
-		return z.answer(addr.Op, msg.reply, body, scratch)
+		return z.answer(addr.Op, msg.Reply, body, scratch)
 	}
-	if refusal := z.dispatch(t, addr, msg.group); refusal != nil {
+	if refusal := z.dispatch(t, addr, group); refusal != nil {
 		t.free()
-		return z.answer(addr.Op, msg.reply, refusal, scratch)
+		return z.answer(addr.Op, msg.Reply, refusal, scratch)
 	}
 	return scratch
 }
@@ -92,21 +88,21 @@ func (z *zone) mayAnswer(reply, user string) bool {
 }
 
 // prepare decodes the request and verifies its session.
-func (z *zone) prepare(t *task, addr subjects.Address, msg *message) *subjects.Refusal {
+func (z *zone) prepare(t *task, addr subjects.Address, msg *nats.Msg) *subjects.Refusal {
 	if z.stopping.Load() {
 		return &subjects.Refusal{Code: 503, Reason: subjects.ReasonUnavailable, Why: subjects.WhyStopping,
 			RetryAfter: time.Second, Message: "this node is stopping; ask again at another node or when it is back"}
 	}
 	var refusal *subjects.Refusal
 	if addr.Path == subjects.Simple || addr.Path == subjects.Unnamed {
-		refusal = t.req.DecodeSimple(addr.Op, msg.data, msg.header)
+		refusal = t.req.DecodeSimple(addr.Op, msg.Data, msg.Header)
 	} else {
-		refusal = t.req.Decode(addr.Op, msg.data)
+		refusal = t.req.Decode(addr.Op, msg.Data)
 	}
 	if refusal != nil {
 		return refusal
 	}
-	t.in = bucket.Input{Kind: bucket.Request, Zone: z.name, User: addr.User, Reply: msg.reply}
+	t.in = bucket.Input{Kind: bucket.Request, Zone: z.name, User: addr.User, Reply: msg.Reply}
 	if t.req.Session == "" {
 		return nil
 	}

@@ -106,7 +106,7 @@ func (d *Daemon) useZones(ctx context.Context, zones []conf.Zone) error {
 	return problems
 }
 
-// addZone connects into a zone and lets the shards know of it.
+// addZone starts a zone's pump and lets the shards know of it.
 func (d *Daemon) addZone(settings conf.Zone) error {
 	d.zoneMu.Lock()
 	defer d.zoneMu.Unlock()

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
 
 	"github.com/opencluster/oclocks/subjects"
@@ -49,12 +50,12 @@ func serviceSubjects(node string) []string {
 }
 
 // service answers one of the micro service's questions.
-func (z *zone) service(msg *message, scratch []byte) []byte {
-	if !subjects.ValidReply(msg.reply, "", true) {
+func (z *zone) service(msg *nats.Msg, scratch []byte) []byte {
+	if !subjects.ValidReply(msg.Reply, "", true) {
 		z.d.metrics.ignored.Inc()
 		return scratch
 	}
-	verb, _, _ := strings.Cut(strings.TrimPrefix(msg.subject, "$SRV."), ".")
+	verb, _, _ := strings.Cut(strings.TrimPrefix(msg.Subject, "$SRV."), ".")
 	identity := micro.ServiceIdentity{Name: serviceName, ID: z.d.node, Version: semver(z.d.version)}
 	var answer any
 	switch verb {
@@ -74,7 +75,7 @@ func (z *zone) service(msg *message, scratch []byte) []byte {
 		z.d.log.Error("answer as a micro service", "verb", verb, "error", err)
 		return scratch
 	}
-	z.publish(msg.reply, body)
+	z.publish(msg.Reply, body)
 	return scratch
 }
 

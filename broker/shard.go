@@ -98,7 +98,7 @@ func (s *shard) run() {
 }
 
 // gather lets those run first who are about to bring more: what they have is in the same batch then. It is twice because
-// between the network and the queue there are two goroutines and more, the server's and the connection's reader. Where nobody else has
+// between the network and the queue there are two goroutines, the connection's reader and the pump. Where nobody else has
 // anything to do it costs nothing; a batch costs a write and a frame to each node.
 func (s *shard) gather() {
 	runtime.Gosched()

@@ -6,7 +6,8 @@ import (
 	"maps"
 	"sync/atomic"
 
-	"github.com/opencluster/oclocks/broker/natsd/inside"
+	"github.com/nats-io/nats.go"
+
 	"github.com/opencluster/oclocks/bucket/replicated"
 	"github.com/opencluster/oclocks/subjects"
 )
@@ -67,10 +68,24 @@ func (z *zone) retire(ctx context.Context) {
 			z.d.log.Debug("end of a subscription", "zone", z.name, "subject", sub.Subject, "error", err)
 		}
 	}
-	if err := z.conn.Sync(ctx); err != nil { // what came before is through then
+	if err := z.conn.FlushWithContext(ctx); err != nil {
 		z.d.log.Debug("end of the zone's subscriptions", "zone", z.name, "error", err)
+		return
+	}
+	// What came before the answer to the flush is in the inbox by now, and this comes behind it.
+	select {
+	case z.inbox <- &nats.Msg{Sub: lastMessage}:
+	case <-ctx.Done():
+		return
+	}
+	select {
+	case <-z.through:
+	case <-ctx.Done():
 	}
 }
+
+// lastMessage is the subscription of the message that is behind all others.
+var lastMessage = &nats.Subscription{}
 
 // peers are the other nodes, as far as it concerns who can be asked.
 type peers struct {
@@ -98,9 +113,18 @@ func (p *peers) set(node uint64, away bool) {
 }
 
 // listen subscribes to a subject of the zone; what comes goes to the pump.
-func (z *zone) listen(subject, group string) (*inside.Subscription, error) {
-	sub, err := z.conn.Subscribe(subject, group, func(m *inside.Message) { z.pump(m, group != "") })
+func (z *zone) listen(subject, group string) (*nats.Subscription, error) {
+	var sub *nats.Subscription
+	var err error
+	if group == "" {
+		sub, err = z.conn.ChanSubscribe(subject, z.inbox)
+	} else {
+		sub, err = z.conn.ChanQueueSubscribe(subject, group, z.inbox)
+	}
 	if err != nil {
+		return nil, fmt.Errorf("subscribe to %s: %w", subject, err)
+	}
+	if err := sub.SetPendingLimits(-1, -1); err != nil && sub.Type() != nats.ChanSubscription {
 		return nil, fmt.Errorf("subscribe to %s: %w", subject, err)
 	}
 	return sub, nil

@@ -1,17 +1,20 @@
 package broker
 
 import (
-	"context"
 	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/nats-io/nats.go"
+
 	"github.com/opencluster/oclocks/broker/edge"
-	"github.com/opencluster/oclocks/broker/natsd/inside"
 	"github.com/opencluster/oclocks/conf"
 	"github.com/opencluster/oclocks/subjects"
 )
+
+// inboxSize is how many messages of a zone may be on their way from its connection to its pump.
+const inboxSize = 8 << 10
 
 // queueGroup is the group of the broker's subscriptions: an overlap of two nodes while a bucket is handed over never
 // delivers a request twice.
@@ -21,38 +24,43 @@ const queueGroup = "oclocks"
 type zone struct {
 	d        *Daemon
 	name     string
-	conn     *inside.Conn
+	conn     *nats.Conn
+	inbox    chan *nats.Msg
 	stats    serviceStats
 	settings atomic.Pointer[conf.Zone]
 
 	sessions *edge.Sessions // pump only
-	scratch  []byte         // pump only
 
 	holds, waiters, sessionCount atomic.Int64
 
-	turnMu sync.Mutex
-	hot    map[uint32]*inside.Subscription // of the buckets that this node is asked about
-	quiet  bool                            // of none any more
-	subs   []*inside.Subscription          // of everything else
+	turnMu  sync.Mutex
+	hot     map[uint32]*nats.Subscription // of the buckets that this node is asked about
+	quiet   bool                          // of none any more
+	subs    []*nats.Subscription          // of everything else
+	through chan struct{}                 // the pump has come to the last message; holds one
 
 	asking atomic.Int64 // requests that wait for other nodes
 
 	stopping atomic.Bool
+	quit     chan struct{}
+	quitOnce sync.Once
+	done     chan struct{}
 }
 
-// newZone connects into the zone's account; nothing arrives before subscribe.
+// newZone connects into the zone's account and starts the pump; nothing arrives before subscribe.
 func (d *Daemon) newZone(settings conf.Zone) (*zone, error) {
 	z := &zone{
-		d: d, name: settings.Name,
-		sessions: edge.NewSessions(d.secret, settings.Name), hot: make(map[uint32]*inside.Subscription),
+		d: d, name: settings.Name, inbox: make(chan *nats.Msg, inboxSize),
+		sessions: edge.NewSessions(d.secret, settings.Name), hot: make(map[uint32]*nats.Subscription), through: make(chan struct{}, 1), quit: make(chan struct{}), done: make(chan struct{}),
 	}
 	z.stats.started = time.Now().UTC()
 	z.configure(settings)
-	conn, err := d.nats.OpenZone(settings.Name, "oclocks "+d.node, z.connError)
+	conn, err := d.nats.ConnectZone(settings.Name, nats.Name("oclocks "+d.node), nats.ErrorHandler(z.connError))
 	if err != nil {
 		return nil, fmt.Errorf("zone %s: connect into its account: %w", settings.Name, err)
 	}
 	z.conn = conn
+	go z.pump()
 	return z, nil
 }
 
@@ -77,7 +85,7 @@ func (z *zone) subscribe() error {
 	if _, err := z.listen(forwardSubject(z.d.number), ""); err != nil {
 		return err
 	}
-	if err := z.sync(); err != nil {
+	if err := z.conn.FlushTimeout(natsTimeout); err != nil {
 		return fmt.Errorf("subscribe: %w", err)
 	}
 	return nil
@@ -95,17 +103,14 @@ func (z *zone) also(subject, group string) error {
 	return nil
 }
 
-// connError is told of what goes wrong on the zone's connection.
-func (z *zone) connError(err error) {
+// connError is told of what goes wrong on the zone's connection; a slow consumer is the pump's channel being full.
+func (z *zone) connError(_ *nats.Conn, sub *nats.Subscription, err error) {
+	subject := ""
+	if sub != nil {
+		subject = sub.Subject
+	}
 	z.d.metrics.dropped.Inc()
-	z.d.log.Warn("the zone's connection", "zone", z.name, "error", err)
-}
-
-// sync waits until the server has taken what was subscribed and published.
-func (z *zone) sync() error {
-	ctx, cancel := context.WithTimeout(context.Background(), natsTimeout)
-	defer cancel()
-	return z.conn.Sync(ctx)
+	z.d.log.Warn("the zone's connection", "zone", z.name, "subject", subject, "error", err)
 }
 
 // configure takes over settings; requests already queued are judged by the new quota.
@@ -139,9 +144,11 @@ func (z *zone) private() bool {
 	return !s.Open && !s.SharedInboxes
 }
 
-// stop closes the connection, and the pump ends; what was published before is sent first.
+// stop ends the pump and closes the connection; what was published before is sent first.
 func (z *zone) stop() {
-	if err := z.sync(); err != nil {
+	z.quitOnce.Do(func() { close(z.quit) })
+	<-z.done
+	if err := z.conn.FlushTimeout(natsTimeout); err != nil {
 		z.d.log.Debug("flush the zone's connection", "zone", z.name, "error", err)
 	}
 	z.conn.Close()

@@ -8,7 +8,6 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/opencluster/oclocks/broker/natsd/inside"
 	"github.com/opencluster/oclocks/conf"
 )
 
@@ -37,59 +36,17 @@ func (s *Server) ConnectNodes(opts ...nats.Option) (*nats.Conn, error) {
 	return s.connect("", "oclocks nodes", creds, opts)
 }
 
-// OpenNodes is ConnectNodes for what is on the way of every request. report is told what goes wrong on the connection.
-func (s *Server) OpenNodes(name string, report func(error)) (*inside.Conn, error) {
-	creds, err := s.cfg.Auth.NodesUser()
+// ConnectZone connects to a zone, with all permissions in it. ErrNoZone if it is not served. There is room for
+// conf.InternalConnections of them; they are closed when the zone is removed.
+func (s *Server) ConnectZone(name string, opts ...nats.Option) (*nats.Conn, error) {
+	if _, ok := s.accounts.id(name); !ok {
+		return nil, fmt.Errorf("connect to zone %s: %w", name, ErrNoZone)
+	}
+	creds, err := s.cfg.Auth.ZoneUser(name)
 	if err != nil {
-		return nil, fmt.Errorf("connect to the account of the nodes: %w", err)
+		return nil, fmt.Errorf("connect to zone %s: %w", name, err)
 	}
-	return s.openInside("", name, creds, report)
-}
-
-// OpenZone connects to a zone, with all permissions in it. ErrNoZone if it is not served. There is room for
-// conf.InternalConnections of them; they are closed when the zone is removed. report is told what goes wrong on the connection.
-func (s *Server) OpenZone(zone, name string, report func(error)) (*inside.Conn, error) {
-	creds, err := s.zoneUser(zone)
-	if err != nil {
-		return nil, err
-	}
-	return s.openInside(zone, name, creds, report)
-}
-
-func (s *Server) zoneUser(zone string) (conf.Credentials, error) {
-	if _, ok := s.accounts.id(zone); !ok {
-		return conf.Credentials{}, fmt.Errorf("connect to zone %s: %w", zone, ErrNoZone)
-	}
-	creds, err := s.cfg.Auth.ZoneUser(zone)
-	if err != nil {
-		return conf.Credentials{}, fmt.Errorf("connect to zone %s: %w", zone, err)
-	}
-	return creds, nil
-}
-
-func (s *Server) openInside(zone, name string, creds conf.Credentials, report func(error)) (*inside.Conn, error) {
-	c, err := inside.Open(inside.Options{
-		Name: name, Dial: inProcess{s}.InProcessConn, JWT: creds.JWT, Sign: creds.Pair.Sign, Report: report,
-		Lost: func(err error) {
-			if !s.isStopping() {
-				s.log.Warn("the broker's own NATS connection is lost", "connection", name, "error", err)
-			}
-		},
-	})
-	if err != nil {
-		return nil, err
-	}
-	if err := s.keep(zone, c); err != nil {
-		return nil, err
-	}
-	return c, nil
-}
-
-// own is a connection of the broker itself.
-type own interface {
-	IsConnected() bool
-	IsClosed() bool
-	Close()
+	return s.connect(name, "oclocks "+name, creds, opts)
 }
 
 func (s *Server) connect(zone, name string, creds conf.Credentials, opts []nats.Option) (*nats.Conn, error) {
@@ -122,23 +79,20 @@ func (s *Server) connect(zone, name string, creds conf.Credentials, opts []nats.
 	if err != nil {
 		return nil, fmt.Errorf("connect %s inside the process: %w", name, err)
 	}
-	if err := s.keep(zone, nc); err != nil {
-		return nil, err
-	}
-	return nc, nil
+	return s.keep(zone, nc)
 }
 
-// keep remembers a connection, so that Stop closes it. ErrStopping: it is closed.
-func (s *Server) keep(zone string, c own) error {
+// keep remembers a connection, so that Stop closes it.
+func (s *Server) keep(zone string, nc *nats.Conn) (*nats.Conn, error) {
 	s.mu.Lock()
-	if !s.stopping {
-		defer s.mu.Unlock()
-		s.conns[zone] = append(slices.DeleteFunc(s.conns[zone], own.IsClosed), c)
-		return nil
+	defer s.mu.Unlock()
+	if s.stopping {
+		nc.Close()
+		return nil, ErrStopping
 	}
-	s.mu.Unlock()
-	c.Close()
-	return ErrStopping
+	open := slices.DeleteFunc(s.conns[zone], (*nats.Conn).IsClosed)
+	s.conns[zone] = append(open, nc)
+	return nc, nil
 }
 
 // connected counts the broker's own connections in a zone.
@@ -157,7 +111,7 @@ func (s *Server) connected(zone string) int {
 // closeOwn closes the broker's own connections: of the zones that are named, of all if none is.
 func (s *Server) closeOwn(zones ...string) {
 	s.mu.Lock()
-	var conns []own
+	var conns []*nats.Conn
 	for zone, of := range s.conns {
 		if len(zones) == 0 || slices.Contains(zones, zone) {
 			conns = append(conns, of...)

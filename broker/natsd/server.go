@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
 
 	"github.com/opencluster/oclocks/conf"
 )
@@ -60,7 +61,7 @@ type Server struct {
 
 	mu       sync.Mutex
 	stopping bool
-	conns    map[string][]own // the broker's own, by zone; "" for the other accounts
+	conns    map[string][]*nats.Conn // the broker's own, by zone; "" for the other accounts
 }
 
 // Start makes the accounts of the zones and starts the server. It listens when Start returns.
@@ -71,7 +72,7 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	if cfg.LameDuck < 100*time.Millisecond {
 		return nil, fmt.Errorf("a lame duck time of %s: expected at least 100ms", cfg.LameDuck)
 	}
-	s := &Server{cfg: cfg, log: cfg.Logger.With("room", "nats"), conns: map[string][]own{}}
+	s := &Server{cfg: cfg, log: cfg.Logger.With("room", "nats"), conns: map[string][]*nats.Conn{}}
 	bridge := newBridge(s.log)
 	if cfg.Cluster != nil {
 		s.routes = newRoutes(s)
