@@ -128,7 +128,7 @@ microbench: $(BENCHSTAT) ## run the micro-benchmarks of the pure rooms (COUNT=10
 	@COUNT='$(COUNT)' REV='$(REV)' BENCH='$(BENCH)' TIME='$(TIME)' ./internal/microbench/run.sh '$(BENCHSTAT)'
 
 # FIGURES is what was measured, PAGE is made of it. PAGE= leaves the page alone. What is not there is skipped, with the command that installs it.
-bench-peers: ## measure us and others next to raw NATS, about 20 minutes, and write PAGE=docs/performance.md (ROUNDS=3 ARGS='--peers redis,etcd')
+bench-peers: ## measure us and others next to raw NATS, over half an hour, and write PAGE=docs/performance.md (ROUNDS=3 ARGS='--peers redis,etcd')
 	cd bench/peers && $(GO) run . --rounds '$(ROUNDS)' --into '$(abspath $(FIGURES))' $(ARGS)
 	$(if $(BENCHPAGE),cd bench && BENCH_10M=$${BENCH_10M-1} $(GO) run . --only '$(PAGEPARTS)' --into '$(abspath $(FIGURES))')
 	$(if $(BENCHPAGE),cd bench && $(GO) run ./page --figures '$(abspath $(FIGURES))' --page '$(abspath $(BENCHPAGE))')
