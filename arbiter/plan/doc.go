@@ -47,6 +47,17 @@
 // be primary. A primary that has sealed itself brings its own next view (hand-over); if none comes within 200 ms, or at once if
 // it has failed, the planner brings one. The same for a chain with another sealed member, after 2 s.
 //
+// A copy that is not in the chain may be sealed for its epoch too: a leader that prepared a recovery asks everybody, and when
+// it is gone and the primary has its lease back, nobody else remembers. Such a copy cannot join before the next view, and a
+// primary that is alone has no cause to ask for one: the bucket would keep one copy for ever. So the nodes that should have a
+// copy and are not in the chain are asked as well, and when one of them tells that it is sealed for the newest epoch while the
+// primary is alive, the planner owes the next view, after 2 s. It is brought in no other way than any that it owes: the chain
+// is sealed, the primary too, and chain.Takeover makes the view of what those have reported who are of the in-sync set. What the
+// copy outside reports never counts for that. So nothing that is said here of two primaries and of what was answered changes, and
+// the one thing that does is that a view is brought earlier than somebody else might have caused it. It ends: the next view is
+// newer than what the copy is sealed for. While the primary is away nothing is begun for such a copy, for then it
+// hinders nobody, and sealing would keep a primary that comes back from going on. [testdata/golden/outside.txt]
+//
 // # Recovery
 //
 // If too few of the in-sync set are left for a takeover, the bucket goes on with the newest copy that there is, by

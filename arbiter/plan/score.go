@@ -1,7 +1,9 @@
 package plan
 
 import (
+	"cmp"
 	"encoding/binary"
+	"slices"
 	"strings"
 
 	"github.com/cespare/xxhash/v2"
@@ -83,4 +85,30 @@ func Keeps(state *shared.State, bucket uint32, node uint64) bool {
 		}
 	}
 	return better < copies-1
+}
+
+// keepers are all nodes that should have a copy of the bucket, which is what [Keeps] says of each.
+func keepers(state *shared.State, bucket uint32) []uint64 {
+	type scored struct {
+		node  uint64
+		score int64
+	}
+	var others []scored
+	var nodes []uint64
+	copies := state.Settings.Copies
+	primary := state.Views[bucket].Primary().Node
+	for i := range state.Nodes {
+		switch n := &state.Nodes[i]; {
+		case n.Arbiter:
+		case copies == 0 || n.Number == primary:
+			nodes = append(nodes, n.Number)
+		default:
+			others = append(others, scored{n.Number, Score(state, bucket, n.Number)})
+		}
+	}
+	slices.SortFunc(others, func(a, b scored) int { return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.node, b.node)) })
+	for i := 0; i < len(others) && i < copies-1; i++ {
+		nodes = append(nodes, others[i].node)
+	}
+	return nodes
 }

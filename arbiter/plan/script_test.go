@@ -308,10 +308,13 @@ func TestScore(t *testing.T) {
 		if Score(st, b, 4) <= Score(st, b, 3) || Score(st, b, 3) <= Score(st, b, 2) || Score(st, b, 2) <= Score(st, b, 5) {
 			t.Errorf("bucket %d: the farther one must be better, the draining one last", b)
 		}
-		kept := 0
+		kept, keep := 0, keepers(st, b)
 		for n := uint64(1); n <= 5; n++ {
 			if Keeps(st, b, n) {
 				kept++
+			}
+			if Keeps(st, b, n) != slices.Contains(keep, n) {
+				t.Errorf("bucket %d: node %d, keepers %v", b, n, keep)
 			}
 		}
 		if kept != 3 || !Keeps(st, b, 1) || !Keeps(st, b, 4) {

@@ -69,8 +69,8 @@ func (t *turn) hear(reports []BucketReport) {
 			k = &take{epoch: v.Epoch, owed: Never}
 		}
 		switch {
-		case v.Place(r.Report.Member) < 0 && len(k.reports) == 0 && !k.sealing:
-			continue // it hinders nobody
+		case v.Place(r.Report.Member) < 0 && len(k.reports) == 0 && !k.sealing && !t.alive(v.Primary()):
+			continue // it hinders nobody: there is none whom it could join
 		case r.Report.Member != v.Primary():
 			k.owed = min(k.owed, t.Now+t.cfg.Stuck)
 		case r.Report.Failed:
