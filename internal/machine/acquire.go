@@ -76,6 +76,9 @@ func (m *Machine) disproved(now int64, h *Hold, r Result) {
 		m.finish(h.renewing, Result{}) // its answer is about this grant, not about the next one
 	}
 	if c.Endless && !m.closing && r.Refusal != nil {
+		if h.list == inGhosts {
+			m.ghosts = remove(m.ghosts, h)
+		}
 		h.reset()
 		m.again(now, c)
 		return

@@ -82,7 +82,9 @@ func (m *Machine) judge(now int64, b sentBeat, lease time.Duration, at *home, t 
 	}
 	chosen, ok := choose(hash, count-len(t.stable), t.may)
 	if !ok && t.part != nil && count > len(t.stable) {
-		chosen, ok = m.revived(now, b, at, hash, count-len(t.stable), t.may)
+		if chosen, ok = m.revived(now, b, at, hash, count-len(t.stable), t.may); !ok {
+			m.releaseAgain(now, b, at, odd{hash: hash, count: count - len(t.stable)})
+		}
 	}
 	if !ok && !mutant.On(mutant.KeepAliveExtendsAll) {
 		blurred := m.session.acquiring > 0 || len(t.may) > 0

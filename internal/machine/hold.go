@@ -59,7 +59,7 @@ type Hold struct {
 	askAt     int64 // static: when to renew
 	releasing *Call
 	releaseAt int64 // ghost: when to release what was lost
-	goneAt    int64 // ghost: when the broker's answer came; 0 before
+	goneAt    int64 // ghost: when the broker's answer came; lost by its word: when it is over there at the latest; 0 before
 }
 
 // holdList says where the machine keeps a hold.
@@ -302,6 +302,9 @@ func (m *Machine) lose(now int64, h *Hold, why *subjects.Refusal) {
 		return
 	}
 	h.Why = why
+	// A recovery may undo that, too. Should the broker count it again, it is released, but not before its caller had the time to
+	// stop that a force gives: it ends as the trust would have.
+	h.goneAt = now + h.span()
 	m.bury(h)
 	m.ended(h, Lost)
 }
@@ -316,6 +319,9 @@ func (m *Machine) haunt(h *Hold) {
 func (m *Machine) gone(now int64, h *Hold) {
 	h.releasing = nil
 	if h.list != inGhosts {
+		if h.list == nowhere && h.goneAt != 0 { // buried
+			h.goneAt = now
+		}
 		return
 	}
 	h.goneAt = now

@@ -10,6 +10,7 @@ type home struct {
 	epoch  uint64
 
 	tally tally // of the answer that is being compared
+	odd   odd
 }
 
 func (m *Machine) bucketOf(name string) uint32 { return subjects.BucketOf(name, m.buckets) }

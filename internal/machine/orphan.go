@@ -1,11 +1,17 @@
 package machine
 
-import "github.com/opencluster/oclocks/subjects"
+import (
+	"time"
+
+	"github.com/opencluster/oclocks/subjects"
+)
 
 // Orphans are holds that the broker has for the session and the client does not want: it would keep them alive with everything
 // else, and nobody would ever get the lock. They come about when a recovery has lost the end of a bucket's history. Then a release
-// that was answered has not happened, which the next keep-alive tells; or a waiter that was long answered stands in the queue
-// again, and is granted once more, to a call that is over. Either is released (again).
+// that was answered has not happened, which the next keep-alive tells, or the end of a hold by force or time; or a waiter that was
+// long answered stands in the queue again, and is granted once more, to a call that is over. Either is released (again).
+// That grant's message may be lost: then the client does not know its token, but its request's key, by which the first grant
+// was released, releases this one.
 
 // maxBuried is how many holds that are over are remembered for that.
 const maxBuried = 256
@@ -23,13 +29,7 @@ func (m *Machine) bury(h *Hold) {
 // revived finds the released holds that a bucket counts again, which explain, with some of those that it may count, what it told.
 // It gives what was chosen of may, as choose does.
 func (m *Machine) revived(now int64, b sentBeat, at *home, hash uint64, count int, may []*Hold) (chosen uint32, ok bool) {
-	all := append(make([]*Hold, 0, maxOptional), may...)
-	for i := range m.buried { // the newest first
-		h := m.buried[(m.oldest+len(m.buried)-1-i)%len(m.buried)]
-		if len(all) < maxOptional && h.home == at && m.counts(h) && h.list == nowhere && h.goneAt != 0 && h.goneAt < b.at {
-			all = append(all, h)
-		}
-	}
+	all := m.finishedBefore(b, at, append(make([]*Hold, 0, maxOptional), may...), maxOptional)
 	if len(all) == len(may) {
 		return 0, false
 	}
@@ -42,6 +42,42 @@ func (m *Machine) revived(now int64, b sentBeat, at *home, hash uint64, count in
 		}
 	}
 	return chosen & (1<<len(may) - 1), true
+}
+
+// finishedBefore adds to a list, up to its most, the holds of a bucket that were over before a keep-alive was sent, the newest first.
+func (m *Machine) finishedBefore(b sentBeat, at *home, list []*Hold, most int) []*Hold {
+	for i := range m.buried {
+		h := m.buried[(m.oldest+len(m.buried)-1-i)%len(m.buried)]
+		if len(list) < most && h.home == at && m.counts(h) && h.list == nowhere && h.goneAt != 0 && h.goneAt < b.at {
+			list = append(list, h)
+		}
+	}
+	return list
+}
+
+// odd is what a bucket counts beyond all that the client knows, told by keep-alives since a time.
+type odd struct {
+	hash  uint64
+	count int
+	since int64
+	wait  int64
+}
+
+// releaseAgain takes what a bucket counts and nothing explains. Mostly it is a grant that is on its way. If it is told for a
+// whole lease, it may be what a request was granted once more whose hold is over: all keys of such requests are released,
+// which does nothing to any other hold. Then more rarely, since it may be another process's that has the session's secret.
+func (m *Machine) releaseAgain(now int64, b sentBeat, at *home, told odd) {
+	switch o := &at.odd; {
+	case o.hash != told.hash || o.count != told.count:
+		*o = odd{hash: told.hash, count: told.count, since: b.at, wait: m.session.lease}
+	case b.at >= o.since+o.wait:
+		o.since, o.wait = b.at, min(2*o.wait, int64(time.Hour))
+		for _, h := range m.finishedBefore(b, at, nil, maxChecking) {
+			if h.releasing == nil {
+				m.sendRelease(now, h, "granted once more after a recovery", tidyCall())
+			}
+		}
+	}
 }
 
 // lateGrant takes a grant to an acquire of the session that is over. It may be one that was told before.
