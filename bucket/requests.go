@@ -311,9 +311,11 @@ func (t *Table) newEntry(r request, user string, sid uint32, name uint64) (id ui
 	z := t.at.zone
 	key := userRequest{user, r.id}
 	switch {
-	case r.number > 0 && (sid == 0 || t.sessions.at(sid).window.find(r.number) != 0):
+	case (r.number > 0) != (sid != 0): // in a session requests have numbers, elsewhere texts
 		return 0, false
-	case r.number == 0 && (r.id == "" || z.requests[key] != 0):
+	case sid != 0 && t.sessions.at(sid).window.find(r.number) != 0:
+		return 0, false
+	case sid == 0 && (r.id == "" || z.requests[key] != 0):
 		return 0, false
 	}
 	id, e := t.entries.take()
