@@ -195,7 +195,9 @@ func (v *verifier) queue(z *zone, l *lock, name string) {
 func (v *verifier) session(z *zone, id string, sid uint32) {
 	t, s := v.t, v.t.sessions.at(sid)
 	v.that(s.id == id && s.zone == z.id, "session %q", id)
-	v.texts[t.texts.ids[s.user]]++
+	if s.user != "" { // a change from anywhere may leave it out
+		v.texts[t.texts.ids[s.user]]++
+	}
 	if s.conn.Server != "" {
 		v.texts[t.texts.ids[s.conn.Server]]++
 	}
