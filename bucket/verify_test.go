@@ -149,7 +149,9 @@ func (v *verifier) lock(z *zone, id uint32) {
 }
 
 func (v *verifier) hold(h *hold) {
-	v.texts[h.user]++
+	if h.user != 0 {
+		v.texts[h.user]++
+	}
 	if h.holder != 0 {
 		v.texts[h.holder]++
 	}
