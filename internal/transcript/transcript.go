@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/datadriven"
+
+	"github.com/opencluster/oclocks/bucket/chain"
 )
 
 // World does one line of a script, as words, and writes what is to be seen.
@@ -38,4 +40,16 @@ func Uint(t *testing.T, word string) uint64 {
 		t.Fatal(err)
 	}
 	return n
+}
+
+// View reads "5:1,2": epoch 5, nodes 1 and 2, all in sync, each with the incarnation that is given.
+func View(t *testing.T, text string, incarnation uint64) chain.View {
+	t.Helper()
+	epoch, nodes, _ := strings.Cut(text, ":")
+	v := chain.View{Epoch: Uint(t, epoch)}
+	for n := range strings.SplitSeq(nodes, ",") {
+		v.Chain = append(v.Chain, chain.Member{Node: Uint(t, n), Inc: incarnation})
+	}
+	v.InSync = len(v.Chain)
+	return v
 }

@@ -55,15 +55,9 @@ func (w *world) num(s string) uint64 {
 	return transcript.Uint(w.t, s)
 }
 
-// view reads "5:1,2": epoch 5, nodes 1 and 2, all in sync.
 func (w *world) view(s string) chain.View {
-	epoch, nodes, _ := strings.Cut(s, ":")
-	v := chain.View{Epoch: w.num(epoch)}
-	for n := range strings.SplitSeq(nodes, ",") {
-		v.Chain = append(v.Chain, chain.Member{Node: w.num(n), Inc: 1})
-	}
-	v.InSync = len(v.Chain)
-	return v
+	w.t.Helper()
+	return transcript.View(w.t, s, 1)
 }
 
 // change applies another state: "node N" adds or registers anew, "remove N" removes, "views …" replaces.

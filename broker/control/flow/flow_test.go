@@ -48,17 +48,13 @@ func (w *world) num(s string) uint64 {
 	return transcript.Uint(w.t, s)
 }
 
-// view reads "5:1,2": epoch 5, nodes 1 and 2, all in sync.
+// view reads a view, or an epoch alone.
 func (w *world) view(s string) chain.View {
-	epoch, nodes, ok := strings.Cut(s, ":")
-	v := chain.View{Epoch: w.num(epoch)}
-	for n := range strings.SplitSeq(nodes, ",") {
-		if ok {
-			v.Chain = append(v.Chain, chain.Member{Node: w.num(n)})
-		}
+	w.t.Helper()
+	if !strings.Contains(s, ":") {
+		return chain.View{Epoch: w.num(s)}
 	}
-	v.InSync = len(v.Chain)
-	return v
+	return transcript.View(w.t, s, 0)
 }
 
 func (w *world) do(d *datadriven.TestData, cmd string, args []string) {
