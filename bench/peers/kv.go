@@ -240,5 +240,4 @@ func (w *kvWorker) Close() {}
 const (
 	streamsCommand = "nats-streams"
 	streamsServing = "the server with streams serves"
-	streamsReady   = 20 * time.Second
 )

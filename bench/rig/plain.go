@@ -125,28 +125,9 @@ func ServePlain(args []string) error {
 	if err != nil {
 		return err
 	}
-	client, err := net.ResolveTCPAddr("tcp", args[1])
+	s, err := StartNATS("plain", args, &server.Options{NoLog: true})
 	if err != nil {
 		return err
-	}
-	route, err := net.ResolveTCPAddr("tcp", args[2])
-	if err != nil {
-		return err
-	}
-	opts := &server.Options{ServerName: "plain-" + args[0], Host: "127.0.0.1", Port: client.Port, NoLog: true,
-		Cluster: server.ClusterOpts{Name: "plain", Host: "127.0.0.1", Port: route.Port}}
-	for other := range strings.SplitSeq(args[3], ",") {
-		if other != args[2] {
-			opts.Routes = append(opts.Routes, &url.URL{Scheme: "nats", Host: other})
-		}
-	}
-	s, err := server.NewServer(opts)
-	if err != nil {
-		return fmt.Errorf("make a plain NATS server: %w", err)
-	}
-	s.Start()
-	if !s.ReadyForConnections(Patience) {
-		return fmt.Errorf("the plain NATS server is not ready after %v", Patience)
 	}
 	nc, err := nats.Connect("", nats.InProcessServer(s))
 	if err != nil {
@@ -165,4 +146,33 @@ func ServePlain(args []string) error {
 	fmt.Fprintln(os.Stderr, plainServing)
 	s.WaitForShutdown()
 	return nil
+}
+
+// StartNATS starts one NATS server of a cluster in this process, and waits until it is ready. args begin with its number, its client
+// address, its route address and all route addresses; whatever else it is to be is in opts.
+func StartNATS(cluster string, args []string, opts *server.Options) (*server.Server, error) {
+	client, err := net.ResolveTCPAddr("tcp", args[1])
+	if err != nil {
+		return nil, err
+	}
+	route, err := net.ResolveTCPAddr("tcp", args[2])
+	if err != nil {
+		return nil, err
+	}
+	opts.ServerName, opts.Host, opts.Port = cluster+"-"+args[0], "127.0.0.1", client.Port
+	opts.Cluster = server.ClusterOpts{Name: cluster, Host: "127.0.0.1", Port: route.Port}
+	for other := range strings.SplitSeq(args[3], ",") {
+		if other != args[2] {
+			opts.Routes = append(opts.Routes, &url.URL{Scheme: "nats", Host: other})
+		}
+	}
+	s, err := server.NewServer(opts)
+	if err != nil {
+		return nil, fmt.Errorf("make the NATS server %s: %w", opts.ServerName, err)
+	}
+	s.Start()
+	if !s.ReadyForConnections(Patience) {
+		return nil, fmt.Errorf("the NATS server %s is not ready after %v", opts.ServerName, Patience)
+	}
+	return s, nil
 }
