@@ -15,7 +15,8 @@ import (
 type FSM interface {
 	// Apply applies a committed command under its change ID, which rises with every call (not always by one). It must give
 	// the same state on every node. The result goes to the proposer, on the node that proposed.
-	Apply(change uint64, command []byte) any
+	// An error stops the arbiter for good: this node cannot do what the others do.
+	Apply(change uint64, command []byte) (any, error)
 	// Digest stands for the whole state: nodes with different digests at the same change ID have come apart.
 	Digest() uint64
 	// Snapshot gives the whole state. The bytes are not changed afterwards.

@@ -30,14 +30,22 @@ type list struct {
 	at   uint64
 }
 
-func (l *list) Apply(change uint64, command []byte) any {
+// unknown is a command that a list does not know how to apply.
+const unknown = "of another version"
+
+var errTooOld = errors.New("too old")
+
+func (l *list) Apply(change uint64, command []byte) (any, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if change <= l.at {
 		panic(fmt.Sprintf("change %d after %d", change, l.at))
 	}
+	if string(command) == unknown {
+		return nil, errTooOld
+	}
 	l.have, l.at = append(l.have, string(command)), change
-	return len(l.have)
+	return len(l.have), nil
 }
 
 func (l *list) Digest() uint64 {

@@ -89,7 +89,10 @@ func (s shell) Restore(state *core.FSMState) error {
 }
 
 func (s shell) Apply(c *core.Command) (result any, err error) {
-	return s.a.cfg.FSM.Apply(c.Change, c.Data), nil
+	if result, err = s.a.cfg.FSM.Apply(c.Change, c.Data); err != nil {
+		return nil, fmt.Errorf("apply change %d: %w", c.Change, err)
+	}
+	return result, nil
 }
 
 // Publish makes the pictures for those who ask from other goroutines.

@@ -18,7 +18,8 @@ func TestLongerLeasesAreOutlived(t *testing.T) {
 	apply := func(c shared.Command) {
 		t.Helper()
 		change++
-		if res, _ := fsm.Apply(change, c.Encode()).(shared.Result); res.Err() != nil {
+		got, err := fsm.Apply(change, c.Encode())
+		if res, _ := got.(shared.Result); err != nil || res.Err() != nil {
 			t.Fatal(res.Err())
 		}
 	}

@@ -18,7 +18,8 @@ func TestRemovedLeaderDemotesNobody(t *testing.T) {
 	fsm, change := shared.New(), uint64(0)
 	apply := func(c shared.Command) {
 		change++
-		if res, _ := fsm.Apply(change, c.Encode()).(shared.Result); res.Err() != nil {
+		got, err := fsm.Apply(change, c.Encode())
+		if res, _ := got.(shared.Result); err != nil || res.Err() != nil {
 			t.Fatal(res.Err())
 		}
 	}

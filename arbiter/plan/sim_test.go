@@ -106,7 +106,11 @@ func (s *sim) state() *shared.State { return s.states[len(s.states)-1] }
 
 func (s *sim) commit(command []byte) shared.Result {
 	before := s.state()
-	res := s.fsm.Apply(uint64(len(s.states)), command).(shared.Result)
+	got, err := s.fsm.Apply(uint64(len(s.states)), command)
+	if err != nil {
+		panic(err)
+	}
+	res := got.(shared.Result)
 	s.states = append(s.states, s.fsm.State())
 	for _, b := range res.Taken {
 		s.quiet = 0

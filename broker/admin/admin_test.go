@@ -38,7 +38,11 @@ func (b *brain) Change(_ context.Context, c shared.Command) (shared.Result, erro
 	if b.broken != nil {
 		return shared.Result{}, b.broken
 	}
-	return b.fsm.Apply(b.fsm.State().Change+1, c.Encode()).(shared.Result), nil
+	res, err := b.fsm.Apply(b.fsm.State().Change+1, c.Encode())
+	if err != nil {
+		return shared.Result{}, err
+	}
+	return res.(shared.Result), nil
 }
 
 func (b *brain) Read(context.Context) (*shared.State, error) {

@@ -221,7 +221,7 @@ func TestANodeThatHasComeApartIsToldOf(t *testing.T) {
 	k.complete(a, b)
 	b.copies.note(func() { b.copies.idle = true })
 	at := b.c.State().Change
-	b.c.fsm.FSM.Apply(at, shared.Command{Set: &shared.Set{Settings: map[string]string{"voters": "3"}}}.Encode())
+	_, _ = b.c.fsm.FSM.Apply(at, shared.Command{Set: &shared.Set{Settings: map[string]string{"voters": "3"}}}.Encode())
 	if _, err := a.c.Change(within(t), shared.Command{Set: &shared.Set{Settings: map[string]string{"min_quorum": "2"}}}); err != nil {
 		t.Fatal(err)
 	}

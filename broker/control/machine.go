@@ -14,10 +14,12 @@ type machine struct {
 
 var _ arbiter.FSM = (*machine)(nil)
 
-func (m *machine) Apply(change uint64, command []byte) any {
-	result := m.FSM.Apply(change, command)
-	m.changed(change, m.State())
-	return result
+func (m *machine) Apply(change uint64, command []byte) (any, error) {
+	result, err := m.FSM.Apply(change, command)
+	if err == nil {
+		m.changed(change, m.State())
+	}
+	return result, err
 }
 
 func (m *machine) Restore(change uint64, snapshot []byte) error {

@@ -140,9 +140,10 @@ func (c *Control) spawn(do func()) bool {
 }
 
 // Change carries out a command of a tool; Result.Err says if it was refused. ErrUnavailable: the outcome is not known, since
-// there was no leader in time. Views, terms and registrations are no commands of tools.
+// there was no leader in time. What only leaders propose is no command of tools.
 func (c *Control) Change(ctx context.Context, command shared.Command) (shared.Result, error) {
-	if command.Views != nil || command.Register != nil || command.Found != nil || command.Lead != nil {
+	if command.Views != nil || command.Register != nil || command.Found != nil || command.Lead != nil ||
+		command.Outlived != nil || command.Raise != nil {
 		return shared.Result{}, fmt.Errorf("%w: not a command of a tool", shared.ErrCommand)
 	}
 	text, err := encodeCommand(command)

@@ -34,6 +34,7 @@ type Command struct {
 	Unpin      *Unpin      `json:"unpin,omitempty"`
 	Double     *Double     `json:"double,omitempty"`
 	Outlived   *Outlived   `json:"outlived,omitempty"`
+	Raise      *Raise      `json:"raise,omitempty"`
 }
 
 // Found makes the cluster: its name, the number of buckets, which have no views yet, and everything that the founding
@@ -67,6 +68,7 @@ type Register struct {
 	Routes   []string `json:"routes,omitempty"`   // HOST:PORT
 	Clients  []string `json:"clients,omitempty"`  // HOST:PORT
 	Arbiter  bool     `json:"arbiter,omitempty"`
+	Level    uint32   `json:"level,omitempty"`  // that its program knows; 0: 1
 	Start    uint64   `json:"start,omitempty"`  // random, of this process; 0: starts are not looked at
 	Starts   []uint64 `json:"starts,omitempty"` // of earlier processes, as the node's disk knows them; at most MaxStarts
 
@@ -145,6 +147,11 @@ type Outlived struct {
 	Change uint64 `json:"change"`
 }
 
+// Raise raises the level by which commands are applied, to one that the programs of all registered nodes know. Only the leader does.
+type Raise struct {
+	Level uint32 `json:"level"`
+}
+
 // BucketView is a bucket and a view of it. In JSON it is one list of numbers: bucket, epoch, in-sync, recovery (0 or 1),
 // then node and incarnation of each member.
 type BucketView struct {
@@ -175,27 +182,35 @@ func (c Command) Encode() []byte {
 	if op == "" {
 		panic("shared: a command must have exactly one operation")
 	}
-	text, err := json.Marshal(struct {
-		Op string `json:"op"`
-		Command
-	}{op, c})
+	needs := c.needs()
+	if needs == 1 {
+		needs = 0 // as programs wrote it that had no levels
+	}
+	text, err := json.Marshal(wire{op, needs, c})
 	if err != nil {
 		panic("shared: encode a command: " + err.Error()) // no field of a command can fail
 	}
 	return text
 }
 
-// decode reads a command strictly.
-func decode(text []byte) (Command, error) {
+// wire is a command as it is sent and stored.
+type wire struct {
+	Op    string `json:"op"`
+	Needs uint32 `json:"needs,omitempty"` // level; 0: 1
+	Command
+}
+
+// decode reads a command strictly, for a cluster of this level. Whoever does not know it at all refuses it as well.
+func decode(text []byte, level uint32) (Command, error) {
 	if len(text) > MaxCommand {
 		return Command{}, fmt.Errorf("%w: %d bytes, at most %d", ErrCommand, len(text), MaxCommand)
 	}
-	var c struct {
-		Op string `json:"op"`
-		Command
-	}
+	var c wire
 	if err := strict(text, &c); err != nil {
 		return Command{}, fmt.Errorf("%w: %w", ErrCommand, err)
+	}
+	if needs := max(c.Needs, c.needs()); needs > level {
+		return Command{}, fmt.Errorf("%w: it is for level %d, and the cluster's is %d until every node runs a program that knows more", ErrLevel, needs, level)
 	}
 	switch op := c.op(); {
 	case op == "":

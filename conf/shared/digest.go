@@ -52,7 +52,8 @@ func head(s *State) uint64 {
 
 		Longest   time.Duration `json:",omitempty"`
 		Shortened uint64        `json:",omitempty"`
-	}{s.Cluster, s.Locked, s.Term, s.Last, s.Removed, len(s.Views), s.Settings.all(), s.Longest, s.Shortened})
+		Level     uint32        `json:",omitempty"`
+	}{s.Cluster, s.Locked, s.Term, s.Last, s.Removed, len(s.Views), s.Settings.all(), s.Longest, s.Shortened, s.Level})
 }
 
 func nodeEntry(n *Node) uint64      { return entry("node", strconv.FormatUint(n.Number, 10), n) }

@@ -71,6 +71,29 @@
 // with a base point of epoch 0 (the hash has b's history in it). And until b's copy on a node has been split, or its copy of
 // the half has been filled by joining, that node must not answer a seal order for the half: an empty copy is none.
 //
-// Reading order: state.go, command.go, errors.go (results), settings.go, leases.go; fsm.go; nodes.go, zones.go, views.go; digest.go,
-// snapshot.go.
+// # Programs of different versions
+//
+// While a cluster is upgraded node by node, two programs apply the same commands, and must do the same. A level is a number for how
+// commands are applied. [Known] is the highest that a program knows; it knows those below as well. The state has the cluster's level
+// ([State.AppliedBy]), and by that one all apply, whatever they know.
+//
+// Who changes what any command does (an operation, a field, a setting, a rule) raises Known, and has what is new done only at that level:
+// what is new in a command is named in Command.needs, what is new in how one is applied asks for State.AppliedBy. A command that
+// needs a higher level than the cluster's is refused (ErrLevel) and changes nothing. A program that does not know it at all refuses it
+// too, if for another reason.
+//
+// The level is raised by a command ([Raise]) that the leader proposes when every registered node knows a higher one ([State.Raisable]): each
+// registration says what its program knows. From then on no node is registered that does not know it. So an upgrade ends by itself
+// when the last node is restarted, and after that there is no way back to the program before; before that there is.
+//
+// A program that comes to a level that it does not know stops there: Apply and Restore give ErrOldProgram, nothing is changed, and
+// nothing is applied any more. It can be one that is not registered (it joins, was removed, or has just been replaced by an older one).
+//
+// Claim: programs that have applied the same commands have the same state, or have stopped. Proof, by the number of commands: before a
+// command the states are the same, so the levels are. All that have not stopped know that level, and at one level all programs
+// that know it do the same. A command above it is refused by all. A Raise is taken by all or refused by all, since that depends on the state only;
+// those that do not know the new level stop and have not changed anything. What the programs do not share is the text of a refusal.
+//
+// Reading order: state.go, command.go, level.go, errors.go (results), settings.go, leases.go; fsm.go; nodes.go, zones.go, views.go;
+// digest.go, snapshot.go.
 package shared

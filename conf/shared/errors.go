@@ -25,6 +25,10 @@ var (
 	// ErrOldDisk says that what a node has on its disk is older than its last start: it must throw its control store away
 	// and register with a new one.
 	ErrOldDisk = errors.New("the node's disk is older than its last start")
+	// ErrLevel says that a command, or a node's program, does not fit the level by which the cluster's nodes apply commands.
+	ErrLevel = errors.New("not of the cluster's level")
+	// ErrOldProgram says that this program must not apply anything any more: the cluster's level is above what it knows.
+	ErrOldProgram = errors.New("this program is too old for its cluster")
 	// ErrSnapshot says that the bytes given to Restore are no snapshot.
 	ErrSnapshot = errors.New("not a snapshot")
 )
@@ -36,7 +40,7 @@ var kinds = []struct {
 }{
 	{"command", ErrCommand}, {"value", ErrValue}, {"locked", ErrLocked}, {"not_found", ErrNotFound}, {"exists", ErrExists},
 	{"too_many", ErrTooMany}, {"stale", ErrStale}, {"removed", ErrRemoved}, {"old_disk", ErrOldDisk},
-	{"lease", ErrLease},
+	{"lease", ErrLease}, {"level", ErrLevel},
 }
 
 // Result is what came of a command.

@@ -13,7 +13,9 @@ import (
 // FSM applies the commands of the control plane, one after the other. Its methods are called by one goroutine, but State,
 // Digest and Newest, which anybody may call.
 type FSM struct {
-	now atomic.Pointer[version]
+	now   atomic.Pointer[version]
+	known uint32 // level of the program
+	stop  error  // it must not go on
 }
 
 // version is a state with the digest of its content.
@@ -23,8 +25,11 @@ type version struct {
 }
 
 // New is the configuration of a cluster that was not founded yet.
-func New() *FSM {
-	f := &FSM{}
+func New() *FSM { return NewAt(Known) }
+
+// NewAt is New for a program of that level, for tests.
+func NewAt(known uint32) *FSM {
+	f := &FSM{known: known}
 	s := &State{Settings: DefaultSettings()}
 	f.now.Store(&version{s, digest(s)})
 	return f
@@ -44,12 +49,16 @@ func (f *FSM) Newest() (*State, uint64) {
 }
 
 // Apply carries out a command under its change ID. What comes back is a Result. A refused command changes nothing but
-// State.Change.
-func (f *FSM) Apply(change uint64, command []byte) any {
+// State.Change. ErrOldProgram: this program does not know how the others go on from here; nothing has changed, and nothing is
+// applied any more.
+func (f *FSM) Apply(change uint64, command []byte) (any, error) {
+	if f.stop != nil {
+		return nil, f.stop
+	}
 	was := f.now.Load()
 	t := &turn{next: *was.state, res: Result{Change: change}, digest: was.digest}
 	t.next.Change = change
-	c, err := decode(command)
+	c, err := decode(command, was.state.AppliedBy())
 	if err == nil {
 		err = t.run(&c)
 	}
@@ -57,13 +66,17 @@ func (f *FSM) Apply(change uint64, command []byte) any {
 		kept := *was.state
 		kept.Change = change
 		f.now.Store(&version{&kept, was.digest})
-		return Result{Change: change}.refuse(err)
+		return Result{Change: change}.refuse(err), nil
+	}
+	if t.next.AppliedBy() > f.known {
+		f.stop = tooOld(f.known, t.next.Level)
+		return nil, f.stop
 	}
 	if c.Views == nil {
 		t.swap(head(was.state), head(&t.next))
 	}
 	f.now.Store(&version{&t.next, t.digest})
-	return t.res
+	return t.res, nil
 }
 
 // turn is one command at work: next becomes the state if nothing fails. What it changes of it, it copies first.
@@ -89,6 +102,8 @@ func (t *turn) run(c *Command) error {
 		return t.views(c.Views)
 	case c.Lead != nil:
 		return t.lead(c.Lead.Term)
+	case c.Raise != nil:
+		return t.raise(c.Raise.Level)
 	case c.Outlived != nil:
 		return t.outlived(c.Outlived.Change)
 	case c.Unlock != nil:

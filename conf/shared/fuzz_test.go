@@ -156,7 +156,8 @@ func BenchmarkViews(b *testing.B) {
 	change := uint64(0)
 	apply := func(text []byte) Result {
 		change++
-		return f.Apply(change, text).(Result)
+		res, _ := f.Apply(change, text)
+		return res.(Result)
 	}
 	apply(testFound(b, 1024).Encode())
 	apply(testRegister(1).Encode())

@@ -14,6 +14,9 @@ func (t *turn) register(c *Register) error {
 	if err := c.check(); err != nil {
 		return err
 	}
+	if level := max(1, c.Level); level < t.next.AppliedBy() {
+		return fmt.Errorf("%w: it is %d, the node's program knows %d: start the version that the others have", ErrLevel, t.next.AppliedBy(), level)
+	}
 	if lease := t.next.Settings.NodeLease; c.Lease != 0 && c.Lease != lease {
 		return fmt.Errorf("%w: the cluster's is %s, the node's %s", ErrLease, lease, c.Lease)
 	}
@@ -47,7 +50,7 @@ func (t *turn) register(c *Register) error {
 		return fmt.Errorf("%w nodes: there are %d", ErrTooMany, MaxNodes)
 	}
 	n.Raft, n.Routes, n.Clients, n.Arbiter, n.Registered = c.Raft, c.Routes, c.Clients, c.Arbiter, t.next.Change
-	n.Start = c.Start
+	n.Start, n.Level = c.Start, c.Level
 	if !slices.Contains(n.Edited, "name") {
 		n.Name = c.Name
 	}

@@ -30,6 +30,7 @@ type snapshot struct {
 
 	Longest   time.Duration `json:"longest,omitempty"`
 	Shortened uint64        `json:"shortened,omitempty"`
+	Level     uint32        `json:"level,omitempty"`
 }
 
 // Snapshot is the whole state, for Restore on another node. The zones' keys are in it, so it is a secret.
@@ -38,7 +39,7 @@ func (f *FSM) Snapshot() []byte {
 	snap := snapshot{
 		Format: format, Cluster: s.Cluster, Locked: s.Locked, Term: s.Term, Settings: s.Settings.all(), Nodes: s.Nodes, Zones: s.Zones,
 		Keys: s.Keys, Buckets: len(s.Views), Pins: s.Pins, Last: s.Last, Removed: s.Removed,
-		Longest: s.Longest, Shortened: s.Shortened,
+		Longest: s.Longest, Shortened: s.Shortened, Level: s.Level,
 	}
 	for b, v := range s.Views {
 		if v.Epoch > 0 {
@@ -53,8 +54,15 @@ func (f *FSM) Snapshot() []byte {
 }
 
 // Restore replaces the state by a snapshot that was taken after that change. ErrSnapshot if it is none; nothing has changed
-// then.
+// then. ErrOldProgram: it is of a level that this program does not know.
 func (f *FSM) Restore(change uint64, text []byte) error {
+	var first struct {
+		Level uint32 `json:"level"`
+	}
+	if err := json.Unmarshal(text, &first); err == nil && max(1, first.Level) > f.known {
+		f.stop = tooOld(f.known, first.Level)
+		return f.stop
+	}
 	var snap snapshot
 	if err := strict(text, &snap); err != nil {
 		return fmt.Errorf("%w: %w", ErrSnapshot, err)
@@ -81,7 +89,7 @@ func (p *snapshot) state() (*State, error) {
 	}
 	s := &State{
 		Cluster: p.Cluster, Locked: p.Locked, Term: p.Term, Settings: settings, Nodes: p.Nodes, Zones: p.Zones, Keys: p.Keys, Pins: p.Pins,
-		Last: p.Last, Removed: p.Removed, Longest: p.Longest, Shortened: p.Shortened,
+		Last: p.Last, Removed: p.Removed, Longest: p.Longest, Shortened: p.Shortened, Level: p.Level,
 	}
 	if p.Longest < 0 || p.Longest > conf.LeaseLimit || (p.Longest != 0) != (p.Shortened != 0) || p.Longest != 0 && p.Longest <= settings.MaxLease {
 		return nil, fmt.Errorf("longest lease %s since change %d", p.Longest, p.Shortened)

@@ -46,6 +46,8 @@ type State struct {
 	Longest   time.Duration
 	Shortened uint64
 
+	Level uint32 // by which commands are applied; 0: 1 (AppliedBy)
+
 	Last    uint64   // the highest number that a node was given
 	Removed []uint64 // raft IDs of nodes that were removed, in that order: they never come back
 }
@@ -64,6 +66,7 @@ type Node struct {
 	Arbiter  bool     `json:"arbiter,omitempty"` // votes and has no buckets
 	Drain    bool     `json:"drain,omitempty"`   // is to be primary of nothing
 	Edited   []string `json:"edited,omitempty"`  // what was set by hand, and its own configuration does not change any more
+	Level    uint32   `json:"level,omitempty"`   // that its program knows; 0: 1 (Reaches)
 	// Registered is the change ID of the last registration, Start what that brought along: the number of the process.
 	Registered uint64 `json:"registered"`
 	Start      uint64 `json:"start,omitempty"`

@@ -40,7 +40,11 @@ func (w *world) apply(command []byte) (Result, error) {
 	before, digestBefore := w.fsm.Newest()
 	w.kept = append(w.kept, kept{before, stateText(before)})
 	w.change++
-	res := w.fsm.Apply(w.change, command).(Result)
+	got, err := w.fsm.Apply(w.change, command)
+	if err != nil {
+		return Result{}, err
+	}
+	res := got.(Result)
 	after, digestAfter := w.fsm.Newest()
 	switch {
 	case res.Change != w.change || after.Change != w.change:

@@ -40,7 +40,7 @@ var (
 
 // openArbiter is arbiter.Start.
 func (p *process) openArbiter(found bool) error {
-	a := &arb{p: p, fsm: shared.New(), calls: map[uint64]func(outcome){}}
+	a := &arb{p: p, fsm: shared.NewAt(p.m.program()), calls: map[uint64]func(outcome){}}
 	p.arb = a
 	d := &p.m.disk
 	if found {
@@ -69,7 +69,11 @@ func (a *arb) run() {
 
 // stopped is Arbiter.fail. A process that has died in the turn has told why.
 func (a *arb) stopped(err error) {
-	if err != nil && !a.p.dead {
+	switch {
+	case err == nil, a.p.dead:
+	case errors.Is(err, shared.ErrOldProgram):
+		a.p.tooOld(err)
+	default:
 		a.p.w.fail("the arbiter of %v has stopped: %v", a.p.m, err)
 	}
 }
@@ -148,7 +152,10 @@ func (a *arb) Restore(s *core.FSMState) error {
 
 func (a *arb) Apply(c *core.Command) (any, error) {
 	before := a.fsm.State()
-	result := a.fsm.Apply(c.Change, c.Data)
+	result, err := a.fsm.Apply(c.Change, c.Data)
+	if err != nil {
+		return nil, err
+	}
 	a.p.w.check.applied(a.p.m, c.Change, c.Data, before, a.fsm.State())
 	a.p.applied(c.Change)
 	return result, nil

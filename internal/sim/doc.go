@@ -44,8 +44,9 @@
 //	journal.go  broker/tables.go, Daemon.commit (openJournal, compactor)
 //
 // Not here at all: NATS itself (a message is lost, late or twice, an ordered link is a choice of the seed), enrolment with tokens, arbiters
-// without a daemon, bbolt, and two programs of different versions: every format has one version yet, so a rolling upgrade is a rolling restart
-// here, and nodes that meet a message, a command or a journal of a version or with a field that they do not know must refuse it and go on.
+// without a daemon, bbolt. Programs of two levels (conf/shared) run beside each other; as every format has one version yet, they differ in
+// nothing but the level that they know (fault_program.go), and nodes that meet a message or a journal of a version or with a field that they
+// do not know must refuse it and go on.
 //
 // # Time
 //
@@ -62,7 +63,7 @@
 //	fault_network.go   cuts of all forms, weak links
 //	fault_disk.go, fault_olddisk.go  disks lost, old, full, failing, damaged; another node's identifier; a bucket's in-sync set gone at once
 //	fault_clock.go     clocks
-//	fault_operator.go  settings, members, moves, hand-overs, splits
+//	fault_operator.go, fault_program.go  settings, members, moves, hand-overs, splits, programs of two levels
 //	fault_client.go, client_fault.go   clients
 //
 // In half of the seeds more goes wrong within milliseconds of a change of views (bursts). A kind counts only when it had an effect: a cut when a

@@ -90,7 +90,7 @@ func (p *process) enrol() {
 	e := &enrolment{p: p, room: enrol.NewEnrolment(p.m.id, d.raft, p.start, d.starts), due: never}
 	e.request = shared.Register{
 		ID: p.m.id, Raft: d.raft, Fresh: !p.past.whole, Name: fmt.Sprintf("%s-%s", p.m, p.m.id[23:]),
-		Start: p.start, Starts: d.starts.Before(p.start), Location: fmt.Sprintf("l%d", p.m.index%2),
+		Level: p.m.program(), Start: p.start, Starts: d.starts.Before(p.start), Location: fmt.Sprintf("l%d", p.m.index%2),
 	}
 	e.actor = p.actor("the enrolment", e.turn, func() int64 { return e.due })
 	p.enrols = e
@@ -161,6 +161,9 @@ func (e *enrolment) failed(out enrol.Enrolled) {
 	case out.OldDisk:
 		p.w.stats.OldDisks++
 		p.m.disk.renew(p.w)
+	case errors.Is(out.Fail, shared.ErrLevel):
+		p.tooOld(out.Fail)
+		return
 	case !errors.Is(out.Fail, flow.ErrRemoved):
 		p.w.fail("%v is refused: %v", p.m, out.Fail)
 	}

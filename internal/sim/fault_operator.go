@@ -114,6 +114,9 @@ var operatorKinds = []kind{
 			}
 		})
 	}},
+	{"command of a later level", (*world).laterCommand},
+	{"program upgraded", func(w *world) bool { return w.install(w.anyMachine(), laterLevel) }},
+	{"older program started", func(w *world) bool { return w.install(w.anyMachine(), 1) }},
 	{"node added", func(w *world) bool {
 		if len(w.machines) >= maxMachines-1 || w.draw(2) > 0 {
 			return false

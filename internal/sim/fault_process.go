@@ -167,12 +167,17 @@ func (w *world) stall() bool {
 func (w *world) rollingRestart() bool {
 	orderly := w.draw(3) > 0
 	pause := w.between(300*ms, 3*second)
+	upgrade := w.draw(2) == 0
 	for i, m := range w.machines {
 		w.after(int64(i)*pause, func() {
 			if w.healed || m.p == nil || !m.p.serving || m.p.leaving != nil {
 				return
 			}
 			w.fault("node restarted in its turn")
+			if upgrade && m.program() < laterLevel {
+				w.fault("program upgraded in its turn")
+				m.level = laterLevel // the process that runs is of the one before
+			}
 			if orderly {
 				m.p.leave()
 				return

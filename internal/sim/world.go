@@ -141,6 +141,7 @@ type machine struct {
 	copies []disk   // older states of the disk
 	p      *process // nil: it is down
 	gen    int      // counts processes
+	level  uint32   // of the program that is installed (conf/shared); 0: 1
 	paused int64    // all of it stands still until then
 	slow   int64    // everything takes longer until then
 	down   bool     // it is not to be started by itself

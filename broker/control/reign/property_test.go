@@ -54,7 +54,7 @@ func TestOneOfEachAndEverybodyAnswered(t *testing.T) {
 		var inbox Inbox
 		st := &shared.State{Settings: shared.DefaultSettings(), Views: make([]chain.View, 2)}
 		for n := uint64(1); n <= 3; n++ {
-			st.Nodes = append(st.Nodes, shared.Node{ID: id(n), Number: n, Life: 1, Raft: n, Start: n, Priority: 5})
+			st.Nodes = append(st.Nodes, shared.Node{ID: id(n), Number: n, Life: 1, Raft: n, Start: n, Priority: 5, Level: 2})
 		}
 		f := Facts{State: st, Number: 1, Status: core.Status{Raft: 1, Term: 5, Leading: true, Voters: []uint64{1}}}
 		asked := 0
@@ -67,7 +67,7 @@ func TestOneOfEachAndEverybodyAnswered(t *testing.T) {
 				l.waiting[name] = true
 				inbox.Put(Register{Asker: name, Request: shared.Register{ID: id(n), Raft: n, Start: n * rapid.Uint64Range(1, 2).Draw(t, "start")}})
 			case 1:
-				what := What(rapid.IntRange(0, int(Group)).Draw(t, "done"))
+				what := What(rapid.IntRange(0, int(Raising)).Draw(t, "done"))
 				if l.on[what] == 0 {
 					continue
 				}

@@ -91,6 +91,7 @@ const (
 	Admission              // one registration
 	Group                  // one change of the group
 	Outlived               // that longer leases than max_lease are over
+	Raising                // of the level by which commands are applied
 )
 
 // Output is what is to be done, in this order.
@@ -173,6 +174,7 @@ type Reign struct {
 	held      int64      // no command before this time
 	stepping  bool       // a change of the group is on its way
 	outliving bool       // the command that tells of the leases that are over is on its way
+	raising   bool       // the command that raises the level is on its way
 
 	queue    []Register
 	admits   *Register         // its command is on its way
@@ -270,6 +272,9 @@ func (r *Reign) done(f *Facts, in Done, out *Output) bool {
 		return in.OK
 	case Outlived:
 		r.outliving = false
+		return false
+	case Raising:
+		r.raising = false
 		return false
 	}
 	return true

@@ -32,6 +32,11 @@ func (r *Reign) round(f *Facts, out *Output) {
 		command := shared.Command{Outlived: &shared.Outlived{Change: want.Outlived}}.Encode()
 		out.Proposals = append(out.Proposals, Proposal{What: Outlived, Command: command, Only: core.Condition{Term: r.cfg.Term}})
 	}
+	if level := f.State.Raisable(); level != 0 && !r.raising {
+		r.raising = true
+		command := shared.Command{Raise: &shared.Raise{Level: level}}.Encode()
+		out.Proposals = append(out.Proposals, Proposal{What: Raising, Command: command, Only: core.Condition{Term: r.cfg.Term}})
+	}
 	r.due = due(&in, &want)
 }
 

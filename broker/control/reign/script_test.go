@@ -78,6 +78,11 @@ func (w *world) do(f []string) {
 		n := w.num(f[1])
 		st.Nodes = append(slices.Clone(st.Nodes), shared.Node{ID: id(n), Number: n, Life: 1, Raft: n, Start: n, Name: fmt.Sprintf("n%d", n), Priority: 5})
 		st.Last = max(st.Last, n)
+	case "program": // program NUMBER LEVEL: it has registered with a program that knows it
+		st.Nodes = slices.Clone(st.Nodes)
+		st.Node(w.num(f[1])).Level = uint32(w.num(f[2]))
+	case "level":
+		st.Level = uint32(w.num(f[1]))
 	case "remove":
 		n := w.num(f[1])
 		st.Nodes = slices.DeleteFunc(slices.Clone(st.Nodes), func(o shared.Node) bool { return o.Number == n })
@@ -159,7 +164,7 @@ func (w *world) event(f []string) {
 	}
 }
 
-var whats = []string{"announce", "views", "foundation", "admission", "group"}
+var whats = []string{"announce", "views", "foundation", "admission", "group", "outlived", "raise"}
 
 func (w *world) say(format string, args ...any) { fmt.Fprintf(w.out, format+"\n", args...) }
 
