@@ -1,6 +1,7 @@
 package bucket
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/opencluster/oclocks/subjects"
@@ -24,10 +25,19 @@ const (
 	Stop                        // the daemon stops: waiters leave with 503 stopping; those with a session stay if KeepSessions
 )
 
-// Conn names a client's connection: the id of its NATS server and its number there. The zero Conn is unknown.
+// Conn names a client's connection: the id of its NATS server and its number there. One without a server is unknown, and its CID is
+// what tells an opening of a session from others that name no connection either.
 type Conn struct {
 	Server string
 	CID    uint64
+}
+
+// known says whether there is a connection whose end can be told.
+func (c Conn) known() bool { return c.Server != "" }
+
+// Compare orders connections; the order means nothing.
+func (c Conn) Compare(d Conn) int {
+	return cmp.Or(cmp.Compare(c.Server, d.Server), cmp.Compare(c.CID, d.CID))
 }
 
 // Session is what the broker has verified of a request's session token. The zero Session is none.

@@ -52,8 +52,7 @@ type op struct {
 	newTTL     bool
 	newData    bool
 
-	incarnation uint64
-	conn        Conn
+	opening // opSeen
 
 	epoch   uint64
 	term    uint32

@@ -63,7 +63,7 @@ func (t *Table) drawSession(b *strings.Builder, s *session) {
 		return
 	}
 	fmt.Fprintf(b, " holds %d waits %d%s", s.bound+s.statics, s.waiting, t.in(s.deadline))
-	if s.conn != (Conn{}) {
+	if s.conn.known() {
 		fmt.Fprintf(b, " conn %s/%d", s.conn.Server, s.conn.CID)
 	}
 	if s.parted {

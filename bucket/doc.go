@@ -27,6 +27,29 @@
 // as a result, or is soft: deadlines, the last keep-alive, what a closed connection has begun. Soft state is the
 // primary's own and is marked so; it is in no change and in no snapshot.
 //
+// # Which opening of a session is the later one
+//
+// Whoever has a session's secret may open it again, at any node, and no node asks another one first: so two processes may come back
+// to one session at once, and both have a valid token. Were the two alike to a table, both would act, each would be told what the
+// other one did, and the end of the first one's connection would end what the second one trusts. So of two openings one is always
+// the later one, whoever compares them and in whatever order they come: opening.compare decides, and nothing else compares them.
+//
+//   - First by number. It is above that of the secret, so who comes back is above himself before, whatever the clocks show; and it
+//     is not below the node's wall clock, so who comes back after somebody else is mostly above him too. Nodes with clocks that
+//     differ, or one millisecond, give one number twice, and nothing that they know of each other could prevent it: a number that
+//     is a node's own would have to tell the lives of that node apart as well, or be drawn, and then be unlike only by chance.
+//   - Then by connection, of which there is one only: a server's id is that of its process, and it numbers its connections. An
+//     opening that names none has 64 random bits in that place (broker/edge).
+//
+// So equal means: of one connection, which is one process, and ends once. Which of two with one number is the later one means
+// nothing; that all buckets, on all nodes, after any takeover, agree about it means that one of the two processes keeps the session,
+// and the other one is refused as superseded wherever the first one has been. A bucket that only the other one has met goes on
+// for it until the first one comes, as it does with numbers that differ: what it held stays the session's, nobody else gets it.
+//
+// Number and connection are replicated and in snapshots, the change that tells of them is refused by Apply if it is not later than what is
+// there. What is left of a session that was forgotten has no connection: it had been silent for long, so nobody trusts anything in
+// it, and whoever has that number may come back.
+//
 // # Reading order
 //
 //   - api.go, table.go: what goes in and comes out, the table and its cursor

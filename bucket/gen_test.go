@@ -33,7 +33,7 @@ func newGenerator(w *world, choose func(n int) int) *generator {
 
 func (g *generator) conn() Conn {
 	if g.choose(4) == 0 {
-		return Conn{} // not named
+		return Conn{CID: g.conns} // not named
 	}
 	g.conns++
 	return Conn{Server: "srv", CID: g.conns/2 + 1} // two sessions share one
@@ -54,7 +54,9 @@ func (g *generator) input() *Input {
 	case 1:
 		// The session comes back.
 		s := &g.sessions[g.choose(len(g.sessions))]
-		s.Incarnation++
+		if !g.maybe(4) { // else another process does, at another node, and is given the same number
+			s.Incarnation++
+		}
 		s.Conn = g.conn()
 	case 2:
 		if g.maybe(4) {
@@ -69,6 +71,8 @@ func (g *generator) input() *Input {
 		in.Session, in.User, in.Zone = g.sessions[i], g.user(i), "main"
 		if g.maybe(8) {
 			in.Session.Incarnation = max(1, in.Session.Incarnation-1)
+		} else if g.maybe(8) && in.Session.Conn.CID > 0 { // the earlier one of two with that number
+			in.Session.Conn.CID--
 		}
 	}
 	g.request(in)

@@ -30,13 +30,13 @@ func (t *Table) Keep(now Now, zone string, s Session, beat uint64) (
 	if have == nil {
 		return 0, 0, false, nil
 	}
-	if refusal = have.over(s.Incarnation); refusal != nil {
+	if refusal = have.over(&s); refusal != nil {
 		return 0, 0, true, refusal
 	}
 	if have.state == sessionDormant {
 		return have.count, have.hash, true, nil
 	}
-	if have.parted && s.Incarnation == have.latest() {
+	if have.parted && s.opening() == have.latest() {
 		return 0, 0, true, reopen()
 	}
 	t.hearOf(sid, &s)
@@ -73,7 +73,7 @@ func (t *Table) comeBack(sid uint32) {
 // disconnect begins the grace of everything that lives on a connection.
 func (t *Table) disconnect(in *Input) {
 	t.atZone(in.Zone)
-	if t.at.zone == nil || in.Conn == (Conn{}) {
+	if t.at.zone == nil || !in.Conn.known() {
 		return
 	}
 	var sids []uint32

@@ -1,6 +1,7 @@
 package bucket
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -84,7 +85,7 @@ func (c *mCall) admit() *subjects.Refusal {
 	case s.ended != "" && s.ended == "closed" && c.req.Op == subjects.OpSessionClose:
 	case s.ended != "":
 		return &subjects.Refusal{Code: 410, Reason: "session", Why: s.ended}
-	case c.in.Session.Incarnation < s.incarnation:
+	case s.place(&c.in.Session) < 0:
 		return &subjects.Refusal{Code: 410, Reason: "session", Why: "superseded"}
 	}
 	c.session = s
@@ -94,11 +95,26 @@ func (c *mCall) admit() *subjects.Refusal {
 	return nil
 }
 
-// hear restarts the lease of a session; a higher incarnation brings it back.
+// place says where among the openings of a session that were seen one stands: before the latest of them (-1), behind (1), or it is that.
+func (s *mSession) place(by *Session) int {
+	number, conn := s.replicated, s.conn
+	if s.next != nil {
+		number, conn = s.next.Incarnation, s.next.Conn
+	}
+	switch {
+	case by.Incarnation != number:
+		return cmp.Compare(by.Incarnation, number)
+	case by.Conn.Server != conn.Server:
+		return cmp.Compare(by.Conn.Server, conn.Server)
+	}
+	return cmp.Compare(by.Conn.CID, conn.CID)
+}
+
+// hear restarts the lease of a session; a later opening brings it back.
 func (m *model) hear(z *mZone, s *mSession, by *Session) {
-	if by.Incarnation > s.incarnation {
-		s.incarnation, s.beat = by.Incarnation, 0
-		s.nextConn, s.nextLease = by.Conn, by.Lease
+	if s.place(by) > 0 {
+		next := *by
+		s.next, s.beat = &next, 0
 		m.comeBack(z, s)
 	}
 	s.deadline = max(s.deadline, m.now.Boot+int64(s.lease))
@@ -142,15 +158,15 @@ func (m *model) see(z *mZone, user string, by *Session) *mSession {
 	case s == nil:
 		s = &mSession{id: by.ID, user: user, requests: map[uint64]*mRequest{}}
 		z.sessions[by.ID] = s
-	case s.dormant, s.replicated < by.Incarnation:
+	case s.dormant, s.next != nil, s.place(by) > 0:
 	default:
 		return s
 	}
-	if s.dormant || by.Incarnation > s.incarnation {
+	if s.dormant || s.next == nil {
 		s.beat = 0
 	}
-	s.dormant = false
-	s.incarnation, s.replicated, s.conn, s.lease = by.Incarnation, by.Incarnation, by.Conn, by.Lease
+	s.dormant, s.next = false, nil
+	s.replicated, s.conn, s.lease = by.Incarnation, by.Conn, by.Lease
 	m.comeBack(z, s)
 	s.deadline = max(s.deadline, m.now.Boot+int64(s.lease))
 	return s

@@ -178,7 +178,7 @@ func (m *model) endSession(z *mZone, s *mSession, why string) (released int) {
 	}
 	s.requests, s.finished = map[uint64]*mRequest{}, nil
 	s.ended, s.released, s.parted, s.conn = why, released, false, Conn{}
-	s.incarnation = s.replicated
+	s.next = nil
 	s.deadline = m.now.Boot + int64(max(2*time.Minute, 2*s.lease))
 	return released
 }
@@ -186,7 +186,7 @@ func (m *model) endSession(z *mZone, s *mSession, why string) (released int) {
 func (m *model) dropSession(z *mZone, s *mSession) {
 	s.requests, s.finished = map[uint64]*mRequest{}, nil
 	s.ended, s.dormant, s.conn, s.parted, s.beat = "", true, Conn{}, false, 0
-	s.incarnation = s.replicated
+	s.next = nil
 	m.forgetDormant(z, s)
 }
 
@@ -202,12 +202,12 @@ func (m *model) forgetDormant(z *mZone, s *mSession) {
 
 func (m *model) disconnect(in *Input) {
 	z := m.zones[in.Zone]
-	if z == nil || in.Conn == (Conn{}) {
+	if z == nil || in.Conn.Server == "" {
 		return
 	}
 	var parted []*mSession
 	for _, s := range z.sessions {
-		if s.conn == in.Conn && s.ended == "" && !s.dormant && s.incarnation == s.replicated {
+		if s.conn == in.Conn && s.ended == "" && !s.dormant && s.next == nil {
 			parted = append(parted, s)
 		}
 	}
@@ -276,9 +276,9 @@ func (m *model) keep(zone string, by Session, beat uint64) (count int, hash uint
 	switch {
 	case s == nil:
 		return 0, 0, false, 0
-	case s.ended != "" || by.Incarnation < s.incarnation:
+	case s.ended != "" || s.place(&by) < 0:
 		return 0, 0, true, 410
-	case !s.dormant && s.parted && by.Incarnation == s.incarnation:
+	case !s.dormant && s.parted && s.place(&by) == 0:
 		return 0, 0, true, 503
 	}
 	if !s.dormant {

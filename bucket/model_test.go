@@ -86,12 +86,10 @@ type mWaiter struct {
 
 type mSession struct {
 	id, user     string
-	incarnation  uint64 // the highest seen
-	replicated   uint64
+	conn         Conn     // of the opening that is replicated
+	replicated   uint64   // and its number
+	next         *Session // one that is later and not replicated yet
 	lease        time.Duration
-	conn         Conn
-	nextConn     Conn // of an incarnation that is not replicated yet
-	nextLease    time.Duration
 	ended        string // why, "" while alive
 	released     int
 	dormant      bool
@@ -136,8 +134,7 @@ func (m *model) promote(now Now, term Term, recoverUntil int64) {
 	m.promoted = now.Boot
 	for _, z := range m.zones {
 		for _, s := range z.sessions {
-			s.parted, s.beat = false, 0
-			s.incarnation = s.replicated
+			s.parted, s.beat, s.next = false, 0, nil
 			s.deadline = now.Boot + int64(s.lease)
 			if s.ended != "" {
 				s.deadline = now.Boot + int64(max(2*time.Minute, 2*s.lease))

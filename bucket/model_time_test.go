@@ -46,10 +46,10 @@ func (m *model) tick(ops []op) error {
 		m.dropSession(z, s)
 	case first.code == opSeen:
 		s := z.sessions[first.session]
-		if s.incarnation == s.replicated {
+		if s.next == nil {
 			return fmt.Errorf("session %s was not seen again", s.id)
 		}
-		m.see(z, s.user, &Session{ID: s.id, Incarnation: s.incarnation, Lease: s.nextLease, Conn: s.nextConn})
+		m.see(z, s.user, s.next)
 	default:
 		return fmt.Errorf("a timer did %s", drawOp(first))
 	}
@@ -168,7 +168,7 @@ func (m *model) overdue() error {
 			}
 		}
 		for _, s := range z.sessions {
-			if late(m.sessionDue(z, s)) || s.ended == "" && s.incarnation > s.replicated {
+			if late(m.sessionDue(z, s)) || s.ended == "" && s.next != nil {
 				return fmt.Errorf("session %s should be over, or its return told", s.id)
 			}
 			if len(s.finished) > 0 && late(s.finished[0].at+int64(2*time.Minute)) {

@@ -1,6 +1,7 @@
 package bucket
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/opencluster/oclocks/internal/mutant"
@@ -13,9 +14,8 @@ type session struct {
 	id           string
 	user         string
 	zone         uint32
-	incarnation  uint64
+	opening      // the latest that is replicated
 	lease        time.Duration
-	conn         Conn
 	cnext, cprev uint32 // sessions of the same connection
 	state        sessionState
 	why          why    // of an ended one
@@ -67,12 +67,25 @@ func (s *session) tombstoneKeep() time.Duration { return max(requestKeep, 2*s.le
 // idleKeep is how long a silent session is remembered that has nothing.
 func (s *session) idleKeep() time.Duration { return max(requestKeep, s.lease) }
 
-// latest is the highest incarnation that was seen.
-func (s *session) latest() uint64 {
+// opening is one opening of a session, as its token tells it.
+type opening struct {
+	incarnation uint64
+	conn        Conn
+}
+
+// compare is above 0 if a is later than b, and 0 if they are the same one. It is the only order of them: see the package's doc.
+func (a opening) compare(b opening) int {
+	return cmp.Or(cmp.Compare(a.incarnation, b.incarnation), a.conn.Compare(b.conn))
+}
+
+func (s *Session) opening() opening { return opening{s.Incarnation, s.Conn} }
+
+// latest is the latest opening of the session that was seen.
+func (s *session) latest() opening {
 	if s.newer != nil {
-		return s.newer.Incarnation
+		return s.newer.opening()
 	}
-	return s.incarnation
+	return s.opening
 }
 
 // sessionOf finds a session of the cursor's zone.
@@ -97,7 +110,7 @@ func (t *Table) admitSession(c *call) *subjects.Refusal {
 		return &subjects.Refusal{Code: 403, Reason: subjects.ReasonDenied, Field: "session",
 			Message: "the session is another user's"}
 	}
-	if refusal := s.over(c.in.Session.Incarnation); refusal != nil {
+	if refusal := s.over(&c.in.Session); refusal != nil {
 		if s.why == whyClosed && c.req.Op == subjects.OpSessionClose {
 			c.session = sid
 			return nil // repeatable
@@ -112,11 +125,11 @@ func (t *Table) admitSession(c *call) *subjects.Refusal {
 	return nil
 }
 
-// hearOf takes note of an incarnation that is newer than any before. The next change tells the replicas of it, or the next
+// hearOf takes note of an opening that is later than any before. The next change tells the replicas of it, or the next
 // tick; its connection counts from then on.
 func (t *Table) hearOf(sid uint32, session *Session) {
 	s := t.sessions.at(sid)
-	if session.Incarnation <= s.latest() {
+	if session.opening().compare(s.latest()) <= 0 {
 		return
 	}
 	newer := *session
@@ -124,12 +137,12 @@ func (t *Table) hearOf(sid uint32, session *Session) {
 	t.comeBack(sid)
 }
 
-// over is what an incarnation of the session is told that may not act any more; nil if it may.
-func (s *session) over(incarnation uint64) *subjects.Refusal {
+// over is what an opening of the session is told that may not act any more; nil if it may.
+func (s *session) over(session *Session) *subjects.Refusal {
 	if s.state == sessionEndedBy {
 		return sessionEnded(s.why)
 	}
-	if incarnation < s.latest() && !mutant.On(mutant.SessionIncarnationIgnored) {
+	if session.opening().compare(s.latest()) < 0 && !mutant.On(mutant.SessionIncarnationIgnored) {
 		return sessionEnded(whySuperseded)
 	}
 	return nil
@@ -182,14 +195,14 @@ func (t *Table) willForget(c *call, s *session) (number uint64) {
 // longestLease bounds the lease of a session. No cluster can be set to a longer one.
 const longestLease = 24 * time.Hour
 
-// see enters a session, or a newer incarnation of it, unless it is known so already. It returns its number.
+// see enters a session, or a later opening of it, unless it is known so already. It returns its number.
 func (t *Table) see(user string, session *Session) uint32 {
 	sid, s := t.sessionOf(session.ID)
-	if s == nil || s.state == sessionDormant || s.incarnation < session.Incarnation {
+	if s == nil || s.state == sessionDormant || session.opening().compare(s.opening) > 0 {
 		// Its lease was judged where it was opened: what its client trusts counts, whatever is set here by now.
 		o := op{code: opSeen, span: min(max(session.Lease, time.Millisecond), longestLease)}
 		o.session, o.user = session.ID, user
-		o.incarnation, o.conn = session.Incarnation, session.Conn
+		o.opening = session.opening()
 		t.do(&o)
 		sid, _ = t.sessionOf(session.ID)
 	}
@@ -202,13 +215,16 @@ func (t *Table) applySeen(o *op) bool {
 		return false
 	}
 	sid, s := t.sessionOf(o.session)
+	order := 1
+	if s != nil {
+		order = o.opening.compare(s.opening)
+	}
 	switch {
 	case s == nil:
 		sid, s = t.sessions.take()
 		*s = session{id: o.session, user: t.texts.share(o.user), zone: z.id, armed: never}
 		z.sessions[s.id] = sid
-	case s.state == sessionEndedBy, o.incarnation < s.incarnation, s.user != o.user,
-		o.incarnation == s.incarnation && s.state != sessionDormant:
+	case s.state == sessionEndedBy, order < 0, s.user != o.user, order == 0 && s.state != sessionDormant:
 		return false
 	}
 	if s.state != sessionLive {
@@ -216,7 +232,7 @@ func (t *Table) applySeen(o *op) bool {
 		z.live++
 	}
 	t.leaveConn(sid)
-	s.incarnation, s.lease, s.conn = o.incarnation, o.span, o.conn
+	s.opening, s.lease = o.opening, o.span
 	t.joinConn(sid)
 	if t.primary {
 		if s.newer == nil {
@@ -232,7 +248,7 @@ func (t *Table) applySeen(o *op) bool {
 // joinConn enters a session under its connection.
 func (t *Table) joinConn(sid uint32) {
 	s := t.sessions.at(sid)
-	if s.conn == (Conn{}) {
+	if !s.conn.known() {
 		return
 	}
 	s.conn.Server = t.texts.share(s.conn.Server)
@@ -246,7 +262,8 @@ func (t *Table) joinConn(sid uint32) {
 
 func (t *Table) leaveConn(sid uint32) {
 	s := t.sessions.at(sid)
-	if s.conn == (Conn{}) {
+	if !s.conn.known() {
+		s.conn = Conn{}
 		return
 	}
 	conns := t.zones[s.zone].conns

@@ -63,7 +63,7 @@ func (c *ClosedConns) Again(now int64, do func(zone string, conn bucket.Conn)) {
 		return
 	}
 	all := slices.SortedFunc(maps.Keys(c.until), func(a, b closedConn) int {
-		return cmp.Or(cmp.Compare(a.zone, b.zone), cmp.Compare(a.conn.Server, b.conn.Server), cmp.Compare(a.conn.CID, b.conn.CID))
+		return cmp.Or(cmp.Compare(a.zone, b.zone), a.conn.Compare(b.conn))
 	})
 	for _, k := range all {
 		if c.until[k] > now {

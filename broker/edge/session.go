@@ -1,6 +1,7 @@
 package edge
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"time"
@@ -59,19 +60,32 @@ func (s *Sessions) Verify(user, token string, longest time.Duration) (bucket.Ses
 // ErrSessionID is what Open says of an id that is not made of SessionRawLen bytes.
 var ErrSessionID = errors.New("not the id of a session")
 
+// randomOf gives the bytes that a session's id was made of.
+func randomOf(id string) (uint64, error) {
+	raw, err := tokenText.DecodeString(id)
+	if err != nil || len(raw) != SessionRawLen {
+		return 0, fmt.Errorf("%w: %q", ErrSessionID, id)
+	}
+	return binary.BigEndian.Uint64(raw), nil
+}
+
 // Open makes a session, or takes an earlier one up again with a higher incarnation. It asks nobody: the buckets learn of the
-// session from its first request, and judge the incarnations by comparing them. Wall time (Unix milliseconds) keeps them
-// rising when one secret is used twice; the secret's own number keeps them rising when the wall clock is set back. id is
-// drawn at random, the public id of a new session (NewID). The reply lacks its Node. ErrSessionID is the only error.
+// session from its first request, and judge the openings by comparing them. Wall time (Unix milliseconds) keeps the numbers
+// rising when one secret is used twice; the secret's own number keeps them rising when the wall clock is set back. Two nodes may
+// give one number: then the connections are compared (package bucket's doc), and an opening that names none has random bits for that.
+// id is drawn at random for each call, the public id of a new session (NewID). The reply lacks its Node. ErrSessionID is the only error.
 func (s *Sessions) Open(wall int64, id, user string, req *subjects.Request, leases Leases) (*subjects.Opened, *subjects.Refusal, error) {
 	lease, refusal := leases.of(req)
 	if refusal != nil {
 		return nil, refusal, nil
 	}
-	session := bucket.Session{ID: id, Incarnation: max(uint64(wall), s.incarnation+1), Lease: lease}
+	random, err := randomOf(id)
+	if err != nil {
+		return nil, nil, err
+	}
+	session := bucket.Session{ID: id, Incarnation: max(uint64(wall), s.incarnation+1), Lease: lease, Conn: bucket.Conn{CID: random}}
 	if req.Secret != "" {
 		var last uint64
-		var err error
 		session.ID, last, err = s.tokens.comeBack(user, req.Secret)
 		if err != nil {
 			return nil, &subjects.Refusal{Code: 403, Reason: subjects.ReasonDenied, Field: "secret",
@@ -87,7 +101,7 @@ func (s *Sessions) Open(wall int64, id, user string, req *subjects.Request, leas
 	}
 	token, secret, err := s.tokens.mint(user, session)
 	if err != nil {
-		return nil, nil, fmt.Errorf("%w: %w", ErrSessionID, err)
+		return nil, nil, err
 	}
 	return &subjects.Opened{
 		Session: token, Secret: secret, User: user, TTL: lease, Lease: lease, Incarnation: session.Incarnation,

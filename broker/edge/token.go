@@ -6,7 +6,6 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"hash"
 	"strconv"
 	"time"
@@ -20,7 +19,7 @@ import (
 // A session is a signed token: whoever has the cluster's secret can verify it without asking anybody, so every node
 // accepts it. The token is the session's public id (subjects.SessionIDLen characters, the base64url of 8 bytes) followed by the base64url of
 //
-//	incarnation 8 | lease in ms 4 | hash of the server's id 8 | connection number 8 | MAC 16
+//	incarnation 8 | lease in ms 4 | hash of the server's id 8, or 0 | connection number 8, or random | MAC 16
 //
 // and the secret, with which the session can be opened again, is the base64url of id 8 | incarnation 8 | MAC 16. Both
 // MACs cover the zone and the user, so a token is worth nothing for anybody else.
@@ -64,9 +63,9 @@ func deriveKey(clusterSecret []byte, use string) []byte {
 
 // mint signs the token and the secret of a session.
 func (t *tokens) mint(user string, s bucket.Session) (token, secret string, err error) {
-	id, err := tokenText.DecodeString(s.ID)
-	if err != nil || len(id) != SessionRawLen {
-		return "", "", fmt.Errorf("mint a session token: id %q: %w", s.ID, ErrToken)
+	id, err := randomOf(s.ID)
+	if err != nil {
+		return "", "", err
 	}
 	body := make([]byte, 0, sessionBodyLen+macLen)
 	body = binary.BigEndian.AppendUint64(body, s.Incarnation)
@@ -76,7 +75,7 @@ func (t *tokens) mint(user string, s bucket.Session) (token, secret string, err 
 	body = append(body, t.mac(t.token, user, s.ID, body)...)
 	token = s.ID + tokenText.EncodeToString(body)
 
-	back := append(make([]byte, 0, 2*SessionRawLen+macLen), id...)
+	back := binary.BigEndian.AppendUint64(make([]byte, 0, 2*SessionRawLen+macLen), id)
 	back = binary.BigEndian.AppendUint64(back, s.Incarnation)
 	back = append(back, t.mac(t.secret, user, s.ID, back[SessionRawLen:])...)
 	return token, tokenText.EncodeToString(back), nil
@@ -98,8 +97,9 @@ func (t *tokens) verify(user, token string) (bucket.Session, error) {
 		Incarnation: binary.BigEndian.Uint64(body),
 		Lease:       time.Duration(binary.BigEndian.Uint32(body[8:])) * time.Millisecond,
 	}
+	s.Conn.CID = binary.BigEndian.Uint64(body[20:])
 	if server := binary.BigEndian.Uint64(body[12:]); server != 0 {
-		s.Conn = bucket.Conn{Server: connServer(server), CID: binary.BigEndian.Uint64(body[20:])}
+		s.Conn.Server = connServer(server)
 	}
 	return s, nil
 }

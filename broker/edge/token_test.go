@@ -16,7 +16,7 @@ func testSession() bucket.Session {
 func TestSessionTokenRoundTrip(t *testing.T) {
 	secret := []byte(strings.Repeat("k", 32))
 	tok := newTokens(secret, "payments")
-	for _, s := range []bucket.Session{testSession(), {ID: "AAECAwQFBgc", Incarnation: 1, Lease: time.Minute}} {
+	for _, s := range []bucket.Session{testSession(), {ID: "AAECAwQFBgc", Incarnation: 1, Lease: time.Minute, Conn: bucket.Conn{CID: 1 << 63}}} {
 		token, back, err := tok.mint("UALICE", s)
 		if err != nil {
 			t.Fatal(err)

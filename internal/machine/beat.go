@@ -12,7 +12,7 @@ type sentBeat struct {
 	beat uint64
 	at   int64
 	node string // "" if it went to all nodes
-	era  uint64 // incarnation of the session
+	era  uint64 // of the session
 }
 
 // How often those that owe an answer are asked again: 1/32 of the lease, within these bounds.
@@ -123,7 +123,7 @@ func (m *Machine) sendBeat(now int64, node string) {
 	for old < len(s.sent) && s.sent[old].at < now-2*s.lease {
 		old++
 	}
-	s.sent = append(slices.Delete(s.sent, 0, old), sentBeat{beat: s.beat, at: now, node: node, era: s.incarnation})
+	s.sent = append(slices.Delete(s.sent, 0, old), sentBeat{beat: s.beat, at: now, node: node, era: s.era})
 	subject := subjects.SimpleSubject(subjects.OpKeep, m.cfg.User)
 	if node != "" {
 		subject = subjects.KeepNodeSubject(node, m.cfg.User)
@@ -140,11 +140,11 @@ func (s *session) find(beat uint64) (sentBeat, bool) {
 	return s.sent[beat-s.sent[0].beat], true
 }
 
-// current says whether what was sent with an incarnation of the session proves that the broker has heard: only that of the
-// present one does. Between a disconnect and the return of the session the broker may answer a late message of the old
+// current says whether what was sent in an era of the session proves that the broker has heard: only that of the present one
+// does. Between a disconnect and the return of the session the broker may answer a late message of the old
 // connection and yet end the holds.
 func (m *Machine) current(era uint64) bool {
-	return m.session.phase == open && era == m.session.incarnation
+	return m.session.phase == open && era == m.session.era
 }
 
 // Kept takes a node's answer to a keep-alive.

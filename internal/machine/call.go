@@ -30,7 +30,7 @@ type Call struct {
 	subject   string
 	since     int64             // a probe: when its bucket was found vacant
 	bucket    uint32            // of the name, as of the newest sending or of the try that found it vacant
-	era       uint64            // incarnation of the session that it was last sent with
+	era       uint64            // of the session that it was last sent with
 	eras      uint64            // counts these; see replyToken
 	first     int64             // first sending under the present number; 0 before
 	last      int64             // newest sending

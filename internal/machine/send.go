@@ -79,10 +79,10 @@ func (m *Machine) send(now int64, c *Call) {
 		m.number(now, c)
 	}
 	if c.inSession() {
-		if c.era != m.session.incarnation {
+		if c.era != m.session.era {
 			c.eras++
 		}
-		c.Req.Session, c.era = m.session.token, m.session.incarnation
+		c.Req.Session, c.era = m.session.token, m.session.era
 	}
 	if c.numbered() {
 		c.Req.Done = m.session.flight.head.Req.Number
@@ -176,11 +176,11 @@ func (m *Machine) subjectOf(r *subjects.Request) (subject string, bucket uint32)
 	return subjects.SimpleSubject(r.Op, m.cfg.User), 0
 }
 
-// eraBits is how much of the count of a call's incarnations its reply token tells: an answer that is told from those of 15 earlier
-// incarnations is not that late.
+// eraBits is how much of the count of a call's eras its reply token tells: an answer that is told from those of 15 earlier
+// ones is not that late.
 const eraBits = 4
 
-// replyToken is the number in the reply subject: the call's id, and in which of its incarnations it was sent, so that an answer
+// replyToken is the number in the reply subject: the call's id, and in which of its eras it was sent, so that an answer
 // to an earlier sending is known as such. All of them are about the call.
 func (c *Call) replyToken() uint64 { return c.id<<eraBits | c.eras&(1<<eraBits-1) }
 

@@ -22,7 +22,8 @@ type session struct {
 	info        subjects.Opened
 	token       string // "" before the first session-open is answered
 	secret      string // "" for a new session
-	incarnation uint64
+	incarnation uint64 // as the broker numbers it; only shown, and for above
+	era         uint64 // counts what was opened, in one session after the other: the broker's numbers may be equal in two of them
 	lease       int64
 	since       int64 // when the present incarnation was opened
 	opener      *Call // session-open under way
@@ -126,6 +127,7 @@ func (m *Machine) opened(now int64, info subjects.Opened) {
 	s := &m.session
 	s.phase, s.info, s.token, s.secret = open, info, info.Session, info.Secret
 	s.incarnation, s.lease, s.since = info.Incarnation, int64(info.Lease), now
+	s.era++
 	if s.number == 0 && m.cfg.Secret != "" {
 		s.number = m.above(info.Incarnation)
 	}
