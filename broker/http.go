@@ -83,8 +83,11 @@ func (d *Daemon) healthy(ctx context.Context) error {
 }
 
 func (d *Daemon) readiness() error {
-	if !d.ready.Load() {
+	switch {
+	case !d.ready.Load():
 		return errors.New("not serving: starting or stopping")
+	case d.control.Stays():
+		return errors.New("not serving: this node was removed from the cluster, and goes on for its vote until the others can decide without it")
 	}
 	return nil
 }

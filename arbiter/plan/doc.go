@@ -94,6 +94,8 @@
 // be lost with it, and the other cannot go on by itself (the pair protocol of the design would be for that). From one to three
 // it goes only when two are ready. A voter that is away for 30 s is replaced by a learner that is alive, if there is one;
 // so is a leader whose node was removed, which goes on leading until it has a successor (the last voter may be removed).
+// Nobody's vote is taken as long as too few of the others are heard of to decide without it: another one's is taken or given first, and
+// a removed node stays until then (broker/control/enrol).
 // Among the voters the one with the lowest priority number leads; arbiters, draining nodes and those about to stop lead
 // only if nobody else does.
 //

@@ -51,6 +51,7 @@ type Group struct {
 type Match struct {
 	Raft  uint64
 	Index uint64
+	Heard bool // something came from it lately
 }
 
 // Output is what is to be done. All lists are sorted.

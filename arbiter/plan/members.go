@@ -25,6 +25,7 @@ type voter struct {
 	raft  uint64
 	seat  *seat // nil: of no registered node
 	match bool  // its log is nearly the leader's
+	heard bool  // something came from it lately
 	away  bool  // it has been away for long
 }
 
@@ -57,7 +58,7 @@ func (t *turn) membership() MemberStep {
 		return MemberStep{}
 	}
 	for _, v := range slices.Concat(learners, voters) {
-		if v.seat == nil && v.raft != t.Group.Leader {
+		if v.seat == nil && v.raft != t.Group.Leader && dispensable(voters, v) {
 			return MemberStep{Remove, v.raft}
 		}
 	}
@@ -86,12 +87,13 @@ func (t *turn) voters(list []uint64) []voter {
 	}
 	out := make([]voter, 0, len(list))
 	for _, id := range slices.Sorted(slices.Values(list)) {
-		v := voter{raft: id, match: id == t.Group.Leader}
+		v := voter{raft: id, match: id == t.Group.Leader, heard: id == t.Group.Leader}
 		if n := t.State.NodeByRaft(id); n != nil {
 			v.seat = t.seats[n.Number]
 		}
 		for _, m := range t.Group.Match {
 			v.match = v.match || m.Raft == id && m.Index+slack >= t.Group.Last
+			v.heard = v.heard || m.Raft == id && m.Heard
 		}
 		switch since, ok := w.absence[id]; {
 		case id == t.Group.Leader || v.seat != nil && (v.seat.alive || v.seat.node.Arbiter && v.seat.connected):
@@ -147,7 +149,11 @@ func (t *turn) resize(voters, learners []voter) MemberStep {
 	replace := worst.away || worst.seat == nil || staying < len(voters)/2+1 && worst.seat != nil && worst.seat.leaving
 	switch {
 	case len(voters) > want:
-		if worst.raft == t.Group.Leader {
+		less := slices.DeleteFunc(slices.Clone(voters), func(v voter) bool { return !dispensable(voters, v) })
+		if len(less) == 0 {
+			return MemberStep{}
+		}
+		if worst = t.worst(less); worst.raft == t.Group.Leader {
 			return t.lead(voters)
 		}
 		return MemberStep{Demote, worst.raft}
@@ -171,6 +177,14 @@ func (t *turn) worth(a, b voter) int {
 		return v.seat.node.Priority
 	}
 	return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.raft, b.raft))
+}
+
+// dispensable says that enough of the others are there to decide without this member: the arbiter refuses it otherwise, and something
+// else may be what helps.
+func dispensable(voters []voter, v voter) bool {
+	others := slices.DeleteFunc(slices.Clone(voters), func(o voter) bool { return o.raft == v.raft })
+	there := slices.DeleteFunc(slices.Clone(others), func(o voter) bool { return !o.heard })
+	return len(others) == len(voters) || len(there) > len(others)/2
 }
 
 // worst is the voter that is given up first: who is away, longest first, or removed, who is about to stop, then the leader last.

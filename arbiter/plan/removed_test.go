@@ -33,7 +33,7 @@ func TestRemovedLeaderDemotesNobody(t *testing.T) {
 		out := p.Step(Input{
 			Now: now, Leading: true, Term: 2, State: fsm.State(),
 			Nodes: []Evidence{{Number: 2, LeaseUntil: now + 800e6, Connected: true}}, // node 1 is away
-			Group: Group{Leader: 12, Voters: []uint64{10, 11, 12}, Last: 9, Match: []Match{{Raft: 10, Index: 9}, {Raft: 11, Index: 9}}},
+			Group: Group{Leader: 12, Voters: []uint64{10, 11, 12}, Last: 9, Match: []Match{{Raft: 10, Index: 9}, {Raft: 11, Index: 9, Heard: true}}},
 		})
 		for _, step := range out.Members {
 			if step.Change != Transfer || step.Raft != 11 {

@@ -190,9 +190,9 @@ func (s *script) group(f []string) {
 		return ids
 	}
 	g := Group{Leader: uint64(s.num(o["leader"])), Voters: list(o["voters"]), Learners: list(o["learners"]), Last: 1000}
-	behind := list(o["behind"])
+	behind, silent := list(o["behind"]), list(o["silent"])
 	for _, id := range slices.Concat(g.Voters, g.Learners) {
-		m := Match{Raft: id, Index: 1000}
+		m := Match{Raft: id, Index: 1000, Heard: !slices.Contains(silent, id)}
 		if slices.Contains(behind, id) {
 			m.Index = 1
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/opencluster/oclocks/arbiter/core"
 	"github.com/opencluster/oclocks/conf/shared"
 	"github.com/opencluster/oclocks/internal/boottime"
 )
@@ -328,6 +329,37 @@ func TestTheOnlyVoterIsRemoved(t *testing.T) {
 	k.complete(b)
 	k.vote(b)
 	k.complete(b, k.join(k.config(3)))
+}
+
+// TestARemovedVoterStaysWhileItIsNeeded: of three voters one is lost for good, and then another one is removed: without its vote
+// the last one could decide nothing. So the lost one's vote is taken first.
+func TestARemovedVoterStaysWhileItIsNeeded(t *testing.T) {
+	_, nodes := three(t)
+	lead, others := leader(t, nodes...)
+	lost, gone := others[0], others[1]
+	raft := lead.c.State().Node(lost.number()).Raft
+	lost.close()
+	eventually(t, "the leader hears nothing of it", func() bool {
+		peers := lead.c.arb.Status().Peers
+		at := slices.IndexFunc(peers, func(p core.Peer) bool { return p.Raft == raft })
+		return at >= 0 && !peers[at].Active
+	})
+	result, err := lead.c.Change(within(t), shared.Command{Remove: &shared.Remove{Number: gone.number()}})
+	if err != nil || result.Err() != nil {
+		t.Fatal(err, result.Err())
+	}
+	select {
+	case <-gone.c.Failed():
+		if !errors.Is(gone.c.Err(), ErrRemoved) {
+			t.Error(gone.c.Err())
+		}
+	case <-time.After(patience):
+		t.Fatal("it goes on")
+	}
+	gone.close()
+	if result, err = lead.c.Change(within(t), shared.Command{Remove: &shared.Remove{Number: gone.number()}}); err != nil || !errors.Is(result.Err(), shared.ErrNotFound) {
+		t.Fatal("the last one decides nothing: ", err, result.Err())
+	}
 }
 
 func TestARemovedNodeStops(t *testing.T) {

@@ -42,6 +42,8 @@ type Control struct {
 	lease  time.Duration // of the cluster's nodes
 	old    atomic.Bool   // the store is to be renewed when it is not used any more
 
+	staying atomic.Bool // this node was removed, and is there for its vote only
+
 	ctx     context.Context // of everything that Close ends
 	cancel  context.CancelFunc
 	running sync.WaitGroup

@@ -59,6 +59,8 @@
 // while the node ran, and put back without another start between (a reverted snapshot of a machine), has the last start on it
 // and counts.
 //
+// A node that was removed is not asked for its start, since nobody keeps that any more: with an old disk it votes until its vote is taken.
+//
 // A directory of which only the journal was put back is noticed too: with each registration the control store keeps a mark of the
 // journal (journal.Journal.Mark), and a journal that lacks it is from before that, so the node is fresh. The mark is stored only with
 // the registration: a process that ends before has not stored it, and the next one finds the same.

@@ -105,6 +105,8 @@ func (c *Control) enrolment() {
 				c.fail(err)
 				return
 			}
+		case out.Stays:
+			c.stay()
 		case out.Ask:
 			answer = c.askRegister(request)
 			if c.ctx.Err() != nil {
@@ -121,6 +123,16 @@ func (c *Control) enrolment() {
 		}
 	}
 }
+
+// stay says, once, that this node is there for its vote only.
+func (c *Control) stay() {
+	if !c.staying.Swap(true) {
+		c.log.Info("this node was removed from the cluster, and votes until enough other voters are there; then it ends")
+	}
+}
+
+// Stays says that this node was removed from the cluster, and is there for its vote only.
+func (c *Control) Stays() bool { return c.staying.Load() }
 
 // askRegister asks whoever leads.
 func (c *Control) askRegister(request []byte) *admission {

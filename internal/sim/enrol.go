@@ -109,6 +109,8 @@ func (e *enrolment) turn() {
 		if p.become(out.Become, out.Starts); p.dead {
 			return
 		}
+	case out.Stays:
+		p.w.fault("removed node goes on voting")
 	case out.Ask:
 		e.ask()
 	}

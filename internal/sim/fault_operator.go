@@ -235,6 +235,12 @@ func (w *world) undo() {
 	}
 }
 
+// votes says whether the group counts on a machine's vote, as far as whoever leads knows.
+func (w *world) votes(m *machine) bool {
+	p := w.leader()
+	return p == nil || slices.Contains(p.arb.node.Status().Voters, m.disk.raft)
+}
+
 // dismiss is an operator who ends the processes of nodes that were removed or replaced and do not know it, since they were cut off then, and
 // removes nodes of which no machine is left.
 func (w *world) dismiss() {
@@ -248,6 +254,7 @@ func (w *world) dismiss() {
 			continue
 		}
 		switch n := state.Node(m.p.number); {
+		case n == nil && w.votes(m):
 		case n == nil:
 			w.stats.Zombies++
 			m.p.die("it was removed, and has not heard of it")

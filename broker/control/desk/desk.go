@@ -42,7 +42,6 @@ type Desk struct {
 	lease  *Lease        // the newest
 	nodes  []shared.Node // as of the change told last
 	over   error         // this process is not the node any more: the copies are told nothing from then on
-	overAt int64         // when that was seen
 	failed bool          // that was told
 	term   uint64        // the newest that is known, of orders too
 	reign  uint64        // the term in which this node leads; 0: it does not

@@ -27,8 +27,8 @@
 //
 // From the first state on in which this process is not the one that is registered as the node, the copies are told nothing, no
 // lease either: one that is granted after that change counts only with it, so they never act under it beside the copies of
-// another process, which may be of the same life. A node that was removed goes on a little without its copies, while its vote
-// may be needed: until the group is without it, for lingerFor at the most unless it leads.
+// another process, which may be of the same life. A node that was removed goes on without its copies while its own log says
+// that it votes; that log may never tell it otherwise, so package enrol asks (Enrolment).
 //
 // Reading order: effect.go, inbox.go, desk.go, look.go (who is there), self.go.
 package desk

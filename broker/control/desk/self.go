@@ -9,11 +9,8 @@ import (
 	"github.com/opencluster/oclocks/conf/shared"
 )
 
-// How long a removed voter waits until the group is without it, and how often it looks, in nanoseconds.
-const (
-	lingerFor  int64 = 5e9
-	lingerLook int64 = 50e6
-)
+// lingerLook is how often a removed voter looks whether the group is without it, in nanoseconds.
+const lingerLook int64 = 50e6
 
 // mine says whether this process is the one that is registered as this node. Once it is not, it never is again.
 func (d *Desk) mine(state *shared.State) bool {
@@ -28,7 +25,6 @@ func (d *Desk) mine(state *shared.State) bool {
 	case n.Registered != id.Change:
 		d.over = fmt.Errorf("%w: it has registered at change %d, this one had at %d", flow.ErrDuplicate, n.Registered, id.Change)
 	}
-	d.overAt = d.f.Now
 	return d.over == nil
 }
 
@@ -43,7 +39,7 @@ func (d *Desk) checkSelf() {
 // removed: its vote counts no more, so there is nothing to linger for.
 func (d *Desk) removed() {
 	if d.over == nil {
-		d.over, d.overAt = flow.ErrRemoved, d.f.Now
+		d.over = flow.ErrRemoved
 	}
 	if !d.failed {
 		d.failed = true
@@ -51,12 +47,11 @@ func (d *Desk) removed() {
 	}
 }
 
-// lingers says that a removed node goes on a little, without its copies: its vote may be needed until the group is without
-// it, and if it leads nobody else can see to that.
+// lingers says that a removed node goes on without its copies: its vote may be needed until the group is without it, and if it
+// leads nobody else can see to that. That its own log does not tell when its vote is gone is what enrol.Enrolment is for.
 func (d *Desk) lingers() bool {
 	s := &d.f.Status
-	voter := slices.Contains(s.Voters, s.Raft)
-	return errors.Is(d.over, flow.ErrRemoved) && voter && (s.Leading || d.f.Now < d.overAt+lingerFor)
+	return errors.Is(d.over, flow.ErrRemoved) && slices.Contains(s.Voters, s.Raft)
 }
 
 // introduce greets everybody.

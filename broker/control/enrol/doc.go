@@ -14,7 +14,7 @@
 //     the latest), when a state was applied here, when the leader is another one, and at Enrolled.Next, as long as the process
 //     lives. One question is on its way at a time.
 //  5. On Become: store Starts, before it asks for leases or tells anybody its number. On Fail it is over; if OldDisk, the control
-//     store is made a new one when nothing uses it any more.
+//     store is made a new one when nothing uses it any more. Stays: it was removed and goes on for its vote; say so, and serve nothing.
 //
 // Times are boot time in nanoseconds.
 package enrol

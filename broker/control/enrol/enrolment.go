@@ -12,12 +12,17 @@ import (
 const (
 	retryFirst int64 = 20e6 // until a question is asked again
 	retryLast  int64 = 500e6
-	leaderless int64 = 5e9 // a registered node that has known of no leader for so long asks once more
+	leaderless int64 = 5e9   // a registered node that has known of no leader for so long asks once more
+	stayAsk    int64 = 500e6 // a removed node whose vote is counted asks again
 )
 
 // Enrolment asks whoever leads for registration until the node is registered. Then it watches: a node that is removed while
 // messages do not reach it is no member of the group any more when they do, so nobody ever tells it. So when it has known of no
 // leader for a while it asks again. The same start is answered the same again, without effect; or it is told that it was removed.
+//
+// A removed node stays as long as the leader says that the group counts on its vote: the leader can take that from it only when
+// enough other voters are there, and if it stopped before, and another voter were lost, nobody could ever lead again. What its own
+// log says of the voters is not enough: a node that was cut off then never hears that its vote is gone.
 type Enrolment struct {
 	self   string
 	raft   uint64
@@ -28,6 +33,7 @@ type Enrolment struct {
 	retry  int64
 	answer reign.Answer // whose change is waited for
 	member bool         // it is registered
+	gone   bool         // it was removed
 }
 
 // Facts are what is known here before a step.
@@ -54,6 +60,7 @@ var Silence = reign.Answer{Kind: "silence"}
 type Enrolled struct {
 	Ask     bool
 	Become  *shared.Node // this process is that node now
+	Stays   bool         // it was removed, and is there for its vote only
 	Starts  flow.Starts  // Become: what the disk has to know from then on
 	Fail    error        // flow.ErrDuplicate, ErrRemoved, ErrLease, ErrOldDisk or ErrRefused
 	OldDisk bool         // Fail: make the control store a new one
@@ -94,7 +101,13 @@ func (e *Enrolment) answered(f *Facts, a *reign.Answer, out *Enrolled) {
 		return
 	}
 	e.retry = retryFirst
-	if err := e.refusal(a); err != nil {
+	err := e.refusal(a)
+	if errors.Is(err, flow.ErrRemoved) && a.Votes {
+		e.gone, out.Stays = true, true
+		e.phase, e.until = pausing, f.Now+stayAsk
+		return
+	}
+	if err != nil {
 		e.phase, out.Fail, out.OldDisk = over, err, errors.Is(err, flow.ErrOldDisk)
 		return
 	}
@@ -108,7 +121,7 @@ func (e *Enrolment) answered(f *Facts, a *reign.Answer, out *Enrolled) {
 // wait puts the next question off.
 func (e *Enrolment) wait(f *Facts, a *reign.Answer) {
 	switch {
-	case e.member:
+	case e.member && !e.gone:
 		e.watchFrom(f.Now)
 	case a.WaitMS > 0:
 		e.until = f.Now + min(a.WaitMS, RequestWait/1e6)*1e6
@@ -129,8 +142,8 @@ func (e *Enrolment) apply(f *Facts, out *Enrolled) {
 	}
 	e.phase = over
 	switch n := f.State.NodeByID(e.self); {
-	case n == nil:
-		out.Fail = flow.ErrRemoved
+	case n == nil: // whoever leads says what becomes of it
+		e.removed(f.Now)
 	case n.Raft != e.raft || n.Start != e.start: // another process has been registered since
 		out.Fail = fmt.Errorf("%w: it has registered at change %d", flow.ErrDuplicate, n.Registered)
 	default:
@@ -140,11 +153,16 @@ func (e *Enrolment) apply(f *Facts, out *Enrolled) {
 	}
 }
 
+// removed asks soon whether this node's vote is counted still.
+func (e *Enrolment) removed(now int64) { e.gone, e.phase, e.until = true, pausing, now+retryFirst }
+
 func (e *Enrolment) watchFrom(now int64) { e.phase, e.until = watching, now+leaderless }
 
-// watch asks once more if no leader has been known since it began.
+// watch asks once more if no leader has been known since it began, and when the node was removed.
 func (e *Enrolment) watch(f *Facts) {
 	switch {
+	case f.State.Change >= e.answer.Change && f.State.NodeByID(e.self) == nil:
+		e.removed(f.Now)
 	case f.Leader != 0:
 		e.until = f.Now + leaderless
 	case f.Now >= e.until:

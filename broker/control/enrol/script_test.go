@@ -76,7 +76,7 @@ func (w *world) do(f []string) {
 		}
 	case "leader":
 		w.lead = w.num(f[1])
-	case "step": // step NOW [silence|wait MS|duplicate|refused KIND|registered CHANGE]
+	case "step": // step NOW [silence|wait MS|duplicate|refused KIND [votes]|registered CHANGE]
 		w.step(w.now(f[1]), f[2:])
 	default:
 		w.t.Fatalf("unknown: %v", f)
@@ -106,7 +106,7 @@ func (w *world) step(now int64, f []string) {
 		case "duplicate":
 			a.Duplicate = true
 		case "refused":
-			a.Kind, a.Problem = f[1], "because"
+			a.Kind, a.Problem, a.Votes = f[1], "because", len(f) > 2
 		case "registered":
 			a.Number, a.Life, a.Change = 3, 2, w.num(f[1])
 		}
@@ -115,6 +115,9 @@ func (w *world) step(now int64, f []string) {
 	fmt.Fprintf(w.out, "%d: ask=%t next=%d", now/ms, out.Ask, out.Next/ms)
 	if out.Become != nil {
 		fmt.Fprintf(w.out, " become node %d, life %d, by change %d; the disk knows %+v", out.Become.Number, out.Become.Life, out.Become.Registered, out.Starts)
+	}
+	if out.Stays {
+		fmt.Fprint(w.out, " stays for its vote")
 	}
 	if out.Fail != nil {
 		fmt.Fprintf(w.out, " fail, old disk %t: %v", out.OldDisk, out.Fail)

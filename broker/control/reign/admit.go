@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/opencluster/oclocks/arbiter/core"
 	"github.com/opencluster/oclocks/broker/control/flow"
@@ -54,6 +55,9 @@ func (r *Reign) judge(f *Facts, q *Register, out *Output) (answer Answer, final 
 	request := &q.Request
 	if request.Start == 0 {
 		return Answer{Kind: "command", Problem: fmt.Sprintf("%v: a registration without a start", shared.ErrCommand)}, true
+	}
+	if slices.Contains(f.State.Removed, request.Raft) && f.State.NodeByID(request.ID) == nil {
+		return Answer{Kind: "removed", Problem: shared.ErrRemoved.Error(), Votes: slices.Contains(f.Status.Voters, request.Raft)}, true
 	}
 	if done, ok := r.admitted[request.Start]; ok {
 		n := f.State.NodeByID(request.ID)

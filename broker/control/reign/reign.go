@@ -139,6 +139,7 @@ type Answer struct {
 	Duplicate bool   `json:"duplicate,omitempty"` // another node lives under the identifier
 	Kind      string `json:"kind,omitempty"`      // refused: as in shared.Result
 	Problem   string `json:"problem,omitempty"`
+	Votes     bool   `json:"votes,omitempty"` // removed, and the group still counts on its vote
 }
 
 // Admitted is the answer to a Register.

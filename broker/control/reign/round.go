@@ -70,7 +70,7 @@ func (r *Reign) input(f *Facts) (plan.Input, bool) {
 			in.Group.Last = max(in.Group.Last, p.Match)
 			continue
 		}
-		in.Group.Match = append(in.Group.Match, plan.Match{Raft: p.Raft, Index: p.Match})
+		in.Group.Match = append(in.Group.Match, plan.Match{Raft: p.Raft, Index: p.Match, Heard: p.Active})
 	}
 	return in, true
 }

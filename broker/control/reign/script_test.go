@@ -85,6 +85,7 @@ func (w *world) do(f []string) {
 		st.Level = uint32(w.num(f[1]))
 	case "remove":
 		n := w.num(f[1])
+		st.Removed = append(slices.Clone(st.Removed), st.Node(n).Raft)
 		st.Nodes = slices.DeleteFunc(slices.Clone(st.Nodes), func(o shared.Node) bool { return o.Number == n })
 	case "views": // views 5:1,2 6:2,1
 		st.Views = nil
