@@ -52,8 +52,8 @@ func (l *links) goWrong(messages []chain.Message) {
 			<-time.After(lateLook)
 		}
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	l.faults.Lock()
+	defer l.faults.Unlock()
 	for i := range messages {
 		if m := &messages[i]; l.fault.damage(m) {
 			l.d.log.Warn("a change is damaged on purpose", "fault", "chain.corrupt", "bucket", m.Bucket, "to", m.To.Node)

@@ -18,8 +18,9 @@
 // comes out of the round in which they have (package bucket/replicated). A request for a bucket that nobody can answer for,
 // because its primary is being replaced, stands at it for a while (package parking).
 //
-// What the copies have for another node goes out at the end of a batch, many messages in one frame; what comes from other
-// nodes is taken by the connection's reader and queued for the shards (links.go). The control plane (package control) runs on
+// What the copies have for another node goes out at the end of a batch, many messages in one frame (links.go), over a direct
+// link to that node or over NATS (direct.go); what comes from other nodes is taken by the reader of the link, or of the
+// connection, and queued for the shards (inlet.go). The control plane (package control) runs on
 // goroutines of its own and tells the shards of views and leases with tasks that go before all requests (copies.go). The
 // rest, each on a goroutine of its own: adopting a new state of the shared configuration (adopt.go), serving the tools,
 // writing snapshots when the journal has grown and watching it (tables.go), telling clients of events (events.go).
@@ -34,6 +35,6 @@
 // # Reading order
 //
 // daemon.go (life cycle), zone.go and pump.go (edge), session.go (tokens), queue.go, shard.go, cell.go and park.go (the three
-// phases), perform.go (effects), links.go and copies.go (the other nodes, the control plane), gather.go and collect.go
+// phases), perform.go (effects), links.go, inlet.go, direct.go and copies.go (the other nodes, the control plane), gather.go and collect.go
 // (operations over many buckets), local.go, servers.go and health.go (operations without a table), then the rest.
 package broker

@@ -41,12 +41,14 @@ var (
 	descLease     = prometheus.NewDesc("oclocks_node_lease_seconds", "What is left of this node's lease; 0: it may not act.", nil, nil)
 	descLeader    = prometheus.NewDesc("oclocks_leader", "1 on the node that leads the control plane.", nil, nil)
 	descLive      = prometheus.NewDesc("oclocks_live_nodes", "Nodes that hold a lease, as far as this node knows.", nil, nil)
+	descDirect    = prometheus.NewDesc("oclocks_direct_links", "Nodes to which the chains' messages go directly; to the others they take the route, which is slower.", nil, nil)
+	descUnlinked  = prometheus.NewDesc("oclocks_direct_links_lost_total", "Direct links that broke.", nil, nil)
 	descChange    = prometheus.NewDesc("oclocks_change", "Change ID of the shared configuration that this node has.", nil, nil)
 )
 
 func (c *nodeCollector) Describe(ch chan<- *prometheus.Desc) {
 	for _, desc := range []*prometheus.Desc{
-		descPrimaries, descCopies, descDegraded, descRecovery, descLag, descLease, descLeader, descLive, descChange,
+		descPrimaries, descCopies, descDegraded, descRecovery, descLag, descLease, descLeader, descLive, descChange, descDirect, descUnlinked,
 	} {
 		ch <- desc
 	}
@@ -71,6 +73,10 @@ func (c *nodeCollector) Collect(ch chan<- prometheus.Metric) {
 		leads = 1
 	}
 	gauge(descLeader, leads)
+	if links := d.links.direct; links != nil {
+		gauge(descDirect, float64(len(links.Up())))
+		ch <- prometheus.MustNewConstMetric(descUnlinked, prometheus.CounterValue, float64(links.Lost()))
+	}
 	copies := d.copies()
 	if copies == nil {
 		return

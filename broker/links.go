@@ -6,10 +6,12 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/opencluster/oclocks/broker/direct"
 	"github.com/opencluster/oclocks/bucket/chain"
 	"github.com/opencluster/oclocks/internal/fault"
 )
@@ -26,50 +28,45 @@ const (
 // laterTime is how long messages that no answer waits for stay for others to go with them.
 const laterTime = 2 * time.Millisecond
 
-// links carries the messages of the chains to the other nodes: what a batch of a shard has for one node is one NATS
-// message, whatever buckets it is about. The chain repeats what is lost.
+// links carries the messages of the chains to the other nodes: what a batch of a shard has for one node is one frame,
+// whatever buckets it is about. A frame goes over the direct link, or as a NATS message where there is none (direct.go). The
+// chain repeats what is lost.
 type links struct {
-	d    *Daemon
-	conn *nats.Conn
-	self uint64
+	d      *Daemon
+	conn   *nats.Conn
+	self   uint64
+	direct *direct.Links // nil: all goes over NATS
 
 	mu    sync.Mutex
-	boxes []*outbox   // one for each other node
-	later *time.Timer // sends what stays
-	armed bool        // it will
-	text  []byte
-	cut   uint64 // messages that were sent in parts
+	boxes []*outbox     // one for each other node; replaced as a whole
+	later *time.Timer   // sends what stays
+	armed bool          // it will
+	cut   atomic.Uint64 // messages that were sent in parts
 
-	fault corruption
-
-	// Only the connection's reader touches these.
-	parts map[uint64]*assembly // by sender
-	tasks []*task              // of the frame that is read, by shard
+	faults sync.Mutex
+	fault  corruption
 }
 
-// outbox is the frame in the making for one node.
+// outbox is the frame in the making for one node. Its lock is held while a frame is sent, so that frames to one node are in
+// the order in which they were made, and those to different nodes do not wait for each other.
 type outbox struct {
 	node    uint64
 	subject string
-	frame   []byte
-	now     bool // an answer waits for something in it
-}
 
-// assembly is a message of which parts have come.
-type assembly struct {
-	number uint64
-	bytes  []byte
-	have   int
+	mu    sync.Mutex
+	frame []byte
+	text  []byte // scratch
+	now   bool   // an answer waits for something in it
 }
 
 func chainSubject(node uint64) string { return "node." + strconv.FormatUint(node, 10) + ".chain" }
 
 // openLinks begins to listen for what other nodes send to this one.
 func (d *Daemon) openLinks(conn *nats.Conn, self uint64) (*links, error) {
-	l := &links{d: d, conn: conn, self: self, parts: make(map[uint64]*assembly), tasks: make([]*task, len(d.shards))}
+	l := &links{d: d, conn: conn, self: self}
 	l.later = time.AfterFunc(time.Hour, l.sendRest)
 	l.later.Stop()
-	sub, err := conn.Subscribe(chainSubject(self), l.receive)
+	sub, err := conn.Subscribe(chainSubject(self), l.inlet(0).receive)
 	if err == nil {
 		err = sub.SetPendingLimits(-1, -1) // the windows of the chains bound what is on its way
 	}
@@ -78,6 +75,9 @@ func (d *Daemon) openLinks(conn *nats.Conn, self uint64) (*links, error) {
 	}
 	if err == nil {
 		err = l.openEvents()
+	}
+	if err == nil {
+		err = l.openDirect()
 	}
 	if err != nil {
 		return nil, fmt.Errorf("listen for the other nodes: %w", err)
@@ -94,21 +94,55 @@ func (l *links) send(now, later []chain.Message) {
 		l.goWrong(now)
 		l.goWrong(later)
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for i := range now {
-		l.put(&now[i]).now = true
-	}
-	stays := false
-	for i := range later {
-		stays = !l.put(&later[i]).now || stays
-	}
-	for _, box := range l.boxes {
-		if box.now {
-			l.flush(box)
+	for _, box := range l.meant(now, later) {
+		if l.fill(box, now, later) {
+			l.wakeLater()
 		}
 	}
-	if stays && !l.armed {
+}
+
+// meant are the boxes of the nodes that messages are for.
+func (l *links) meant(now, later []chain.Message) []*outbox {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, messages := range [][]chain.Message{now, later} {
+		for i := range messages {
+			node := messages[i].To.Node
+			if !slices.ContainsFunc(l.boxes, func(b *outbox) bool { return b.node == node }) {
+				l.boxes = append(slices.Clone(l.boxes), &outbox{node: node, subject: chainSubject(node)})
+			}
+		}
+	}
+	return l.boxes
+}
+
+// fill puts what is for its node into a box, and sends it if an answer waits for some of it; else it stays.
+func (l *links) fill(box *outbox, now, later []chain.Message) (stays bool) {
+	box.mu.Lock()
+	defer box.mu.Unlock()
+	for i := range now {
+		if now[i].To.Node == box.node {
+			l.put(box, &now[i])
+			box.now = true
+		}
+	}
+	for i := range later {
+		if later[i].To.Node == box.node {
+			l.put(box, &later[i])
+			stays = true
+		}
+	}
+	if box.now {
+		l.flush(box)
+		return false
+	}
+	return stays
+}
+
+func (l *links) wakeLater() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.armed {
 		l.armed = true
 		l.later.Reset(laterTime)
 	}
@@ -117,41 +151,31 @@ func (l *links) send(now, later []chain.Message) {
 // sendRest sends what has stayed long enough.
 func (l *links) sendRest() {
 	l.mu.Lock()
-	defer l.mu.Unlock()
+	boxes := l.boxes
 	l.armed = false
-	for _, box := range l.boxes {
+	l.mu.Unlock()
+	for _, box := range boxes {
+		box.mu.Lock()
 		l.flush(box)
+		box.mu.Unlock()
 	}
 }
 
-// put adds a message to the frame for its node, after what is there already.
-func (l *links) put(m *chain.Message) *outbox {
-	box := l.box(m.To.Node)
-	l.text = m.Encode(l.text[:0])
-	if len(box.frame)+len(l.text) > frameBytes {
+// put adds a message to the frame for its node, after what is there already. The box is locked.
+func (l *links) put(box *outbox, m *chain.Message) {
+	box.text = m.Encode(box.text[:0])
+	if len(box.frame)+len(box.text) > frameBytes {
 		l.flush(box)
 	}
-	if len(l.text) > frameBytes {
-		l.sendParts(box, l.text)
-		return box
+	if len(box.text) > frameBytes {
+		l.sendParts(box, box.text)
+		return
 	}
 	if len(box.frame) == 0 {
 		box.frame = binary.AppendUvarint(append(box.frame, frameBatch), l.self)
 	}
-	box.frame = binary.AppendUvarint(box.frame, uint64(len(l.text)))
-	box.frame = append(box.frame, l.text...)
-	return box
-}
-
-func (l *links) box(node uint64) *outbox {
-	for _, box := range l.boxes {
-		if box.node == node {
-			return box
-		}
-	}
-	box := &outbox{node: node, subject: chainSubject(node)}
-	l.boxes = append(l.boxes, box)
-	return box
+	box.frame = binary.AppendUvarint(box.frame, uint64(len(box.text)))
+	box.frame = append(box.frame, box.text...)
 }
 
 func (l *links) flush(box *outbox) {
@@ -162,13 +186,14 @@ func (l *links) flush(box *outbox) {
 	box.now = false
 }
 
-// sendParts sends a long message in parts, which arrive in order or not at all.
+// sendParts sends a long message in parts, which arrive in order or not at all: one that is not behind the one before it, since
+// the way has changed between them, drops the message.
 func (l *links) sendParts(box *outbox, text []byte) {
-	l.cut++
+	cut := l.cut.Add(1)
 	offset := 0
 	for part := range slices.Chunk(text, frameBytes) {
 		frame := binary.AppendUvarint([]byte{framePart}, l.self)
-		frame = binary.AppendUvarint(frame, l.cut)
+		frame = binary.AppendUvarint(frame, cut)
 		frame = binary.AppendUvarint(frame, uint64(len(text)))
 		frame = binary.AppendUvarint(frame, uint64(offset))
 		l.publish(box, append(frame, part...))
@@ -176,115 +201,14 @@ func (l *links) sendParts(box *outbox, text []byte) {
 	}
 }
 
+// publish sends a frame the faster way that there is. A direct link that breaks meanwhile may have taken it: then it is lost, or
+// comes twice.
 func (l *links) publish(box *outbox, frame []byte) {
+	if l.direct != nil && l.direct.Send(box.node, frame) {
+		return
+	}
 	if err := l.conn.Publish(box.subject, frame); err != nil {
 		l.d.metrics.unsent.Inc()
 		l.d.log.Debug("a message to another node could not be sent", "node", box.node, "error", err)
 	}
-}
-
-// receive takes a frame from another node and gives each shard the messages for its buckets. Each has its own sum, so
-// those before a damaged one are taken.
-func (l *links) receive(msg *nats.Msg) {
-	from, err := l.decode(msg.Data, l.give)
-	if err != nil {
-		l.d.metrics.misdirected.Inc()
-		l.d.log.Warn("a frame from another node is damaged", "from", from, "error", err)
-	}
-	for i, t := range l.tasks {
-		if t != nil {
-			l.d.shards[i].queue.put(t)
-			l.tasks[i] = nil
-		}
-	}
-}
-
-func (l *links) give(from uint64, m *chain.Message) {
-	if int64(m.Bucket) >= int64(l.d.buckets()) {
-		return
-	}
-	t := &l.tasks[int(m.Bucket)%len(l.tasks)]
-	if *t == nil {
-		*t = newTask(taskChain, nil)
-		(*t).from = from
-	}
-	(*t).messages = append((*t).messages, *m)
-}
-
-// decode reads a frame. The messages that it gives are parts of it.
-func (l *links) decode(frame []byte, give func(from uint64, m *chain.Message)) (from uint64, err error) {
-	if len(frame) == 0 {
-		return 0, chain.ErrMessage
-	}
-	kind, rest := frame[0], frame[1:]
-	if from, rest, err = number(rest); err != nil {
-		return 0, err
-	}
-	switch kind {
-	case frameBatch:
-		for len(rest) > 0 {
-			var size uint64
-			if size, rest, err = number(rest); err != nil || size > uint64(len(rest)) {
-				return from, chain.ErrMessage
-			}
-			m, err := chain.Decode(rest[:size:size])
-			if err != nil {
-				return from, err
-			}
-			give(from, &m)
-			rest = rest[size:]
-		}
-		return from, nil
-	case framePart:
-		whole, err := l.assemble(from, rest)
-		if err != nil || whole == nil {
-			return from, err
-		}
-		m, err := chain.Decode(whole)
-		if err == nil {
-			give(from, &m)
-		}
-		return from, err
-	}
-	return from, fmt.Errorf("%w: a frame of kind %d", chain.ErrMessage, kind)
-}
-
-// assemble puts parts together; a part that does not follow the last one drops the message, which the chain sends again.
-func (l *links) assemble(from uint64, rest []byte) (whole []byte, err error) {
-	var fields [3]uint64 // message, length, offset
-	for i := range fields {
-		if fields[i], rest, err = number(rest); err != nil {
-			return nil, err
-		}
-	}
-	cut, size, offset := fields[0], fields[1], fields[2]
-	if size > maxMessage || offset+uint64(len(rest)) > size {
-		return nil, fmt.Errorf("%w: a part of %d bytes", chain.ErrMessage, size)
-	}
-	a := l.parts[from]
-	if offset == 0 {
-		a = &assembly{number: cut, bytes: make([]byte, size)}
-		l.parts[from] = a
-	}
-	if a == nil || a.number != cut || uint64(len(a.bytes)) != size || uint64(a.have) != offset {
-		delete(l.parts, from)
-		return nil, nil // an earlier part was lost
-	}
-	a.have += copy(a.bytes[offset:], rest)
-	if a.have < len(a.bytes) {
-		return nil, nil // more is to come
-	}
-	delete(l.parts, from)
-	return a.bytes, nil
-}
-
-// maxMessage bounds what is assembled: a change of the largest size, and what is around it.
-const maxMessage = 65 << 20
-
-func number(b []byte) (uint64, []byte, error) {
-	v, n := binary.Uvarint(b)
-	if n <= 0 {
-		return 0, nil, chain.ErrMessage
-	}
-	return v, b[n:], nil
 }

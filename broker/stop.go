@@ -41,6 +41,7 @@ func (d *Daemon) stop(ctx context.Context) error {
 		z.stop()
 	}
 	d.overOnce.Do(func() { close(d.over) })
+	d.closeDirect()
 	d.control.Close()
 	d.helpers.Wait()
 	if d.journal != nil {
@@ -102,6 +103,7 @@ func (d *Daemon) abandon() error {
 	if d.system != nil {
 		d.system.stop()
 	}
+	d.closeDirect()
 	if d.control != nil {
 		d.control.Close()
 	}

@@ -113,7 +113,7 @@ func Reachable(host string) string {
 
 // checkCluster looks at what a clustered daemon is told.
 func (s *Settings) checkCluster() error {
-	for _, check := range []func() error{s.checkRoutes, s.checkJoining, s.checkShared} {
+	for _, check := range []func() error{s.checkRoutes, s.checkDirect, s.checkJoining, s.checkShared} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -127,7 +127,8 @@ func (s *Settings) checkRoutes() error {
 			key string
 			set bool
 		}{
-			{"cluster_advertise", s.ClusterAdvertise != ""}, {"join", len(s.Join) > 0}, {"join_token", s.Token != ""},
+			{"cluster_advertise", s.ClusterAdvertise != ""}, {"direct_listen", s.DirectListen != "" && s.DirectListen != Off},
+			{"direct_advertise", s.DirectAdvertise != ""}, {"join", len(s.Join) > 0}, {"join_token", s.Token != ""},
 			{"min_quorum", s.MinQuorum > 1},
 		} {
 			if c.set {

@@ -32,6 +32,10 @@ var settingFields = []field[Settings]{
 		func(s *Settings) *string { return &s.ClusterListen }),
 	text("cluster_advertise", "host:port", "where the other daemons reach cluster_listen, if it is another address",
 		func(s *Settings) *string { return &s.ClusterAdvertise }),
+	text("direct_listen", "host:port", "address for direct links from the other daemons, a faster way beside cluster_listen; off for none",
+		func(s *Settings) *string { return &s.DirectListen }),
+	text("direct_advertise", "host:port", "where the other daemons reach direct_listen, if it is another address",
+		func(s *Settings) *string { return &s.DirectAdvertise }),
 	list("join", "host:port,…", "daemons to join: their cluster_listen, or a DNS name that has all of their addresses",
 		func(s *Settings) *[]string { return &s.Join }),
 	{

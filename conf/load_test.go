@@ -48,7 +48,7 @@ func TestOneTableDrivesFlagsEnvironmentAndFile(t *testing.T) {
 		"listen": "127.0.0.1:9", "http": "off", "data": "/d", "node": "n", "location": "eu/fra", "cluster": "c", "log_level": "debug",
 		"log_format": "json", "buckets": "64", "max_lease": "2m0s", "session_lease": "7s", "sync": "always", "hide_servers": "true",
 		"allow_open_zone_on_any_address": "true",
-		"cluster_listen":                 "", "cluster_advertise": "", "join": "", "found": "true", "join_token": "", "priority": "3", "min_quorum": "1",
+		"cluster_listen":                 "", "cluster_advertise": "", "direct_listen": "", "direct_advertise": "", "join": "", "found": "true", "join_token": "", "priority": "3", "min_quorum": "1",
 		"node_lease": "2s", "acks": "all", "voters": "7",
 	}
 	if len(values) != len(Keys()) {

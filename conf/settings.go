@@ -37,6 +37,8 @@ type Settings struct {
 
 	ClusterListen    string   // HOST:PORT for other daemons; "": a cluster of one that nobody can join
 	ClusterAdvertise string   // HOST:PORT where other daemons reach this one; "": ClusterListen
+	DirectListen     string   // HOST:PORT for direct links of other daemons, or Off; "": near ClusterListen, see DirectListenAddress
+	DirectAdvertise  string   // HOST:PORT where other daemons reach DirectListen; "": see DirectAddress
 	Join             []string // HOST:PORT of other daemons, or of DNS names with several addresses
 	Found            *bool    // may begin a new cluster; nil: if there is nobody to join. See MayFound
 	Token            string   // join token, or @FILE of one. See JoinToken

@@ -90,6 +90,9 @@ func (c *Cluster) start(i int) error {
 	settings := Settings(c.opts...)
 	settings.Data, settings.Node = c.data[i], fmt.Sprint("n", i+1)
 	settings.ClusterListen = c.routes[i]
+	if settings.DirectListen == "" {
+		settings.DirectListen = freePort
+	}
 	for j, route := range c.routes {
 		if j != i && route != freePort {
 			settings.Join = append(settings.Join, route)

@@ -43,10 +43,11 @@ type node struct {
 	leaving bool // it was told to end
 }
 
-// clientPort and routePort are those of every node.
+// The ports of every node. It takes directPort by itself, since it listens on routePort.
 const (
 	clientPort = 4222
 	routePort  = 6222
+	directPort = 7222
 )
 
 // newNode makes the host of another node.
@@ -55,7 +56,7 @@ func (r *run) newNode() (*node, error) {
 	if err := r.network.Add(host); err != nil {
 		return nil, err
 	}
-	for _, port := range []int{clientPort, routePort} {
+	for _, port := range []int{clientPort, routePort, directPort} {
 		if err := r.proxies.serve(host, port); err != nil {
 			return nil, err
 		}

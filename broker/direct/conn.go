@@ -1,0 +1,99 @@
+package direct
+
+import (
+	"crypto/tls"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Why a link was closed.
+var (
+	ErrSilent   = errors.New("nothing comes from the other node")
+	errReplaced = errors.New("the other node has made another one")
+	errRemoved  = errors.New("the node is not of the cluster any more")
+	errClosed   = errors.New("this node stops")
+)
+
+// conn is one connection that is up.
+type conn struct {
+	peer  Peer
+	out   *outlet
+	tls   *tls.Conn
+	since time.Time
+
+	mu   sync.Mutex // of those that send
+	text []byte     // scratch
+
+	heard  atomic.Uint64 // reads that gave something
+	before uint64        // heard at the last beat; only the beating goroutine's
+	missed int           // beats since something came; likewise
+
+	once   sync.Once
+	reason error
+	closed chan struct{}
+}
+
+// send never waits. An error has closed the connection.
+func (c *conn) send(frame []byte) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.text = appendFrame(c.text[:0], frame)
+	_, err := c.tls.Write(c.text)
+	if err == nil {
+		err = c.out.push()
+	}
+	if err != nil {
+		c.close(err)
+	}
+	return err
+}
+
+// beat sends an empty frame, and closes the connection if nothing has come for too long.
+func (c *conn) beat() {
+	if heard := c.heard.Load(); heard != c.before {
+		c.before, c.missed = heard, 0
+	} else if c.missed++; c.missed > maxMissed {
+		c.close(ErrSilent)
+		return
+	}
+	// What is wrong has closed the connection.
+	_ = c.send(nil)
+}
+
+// serve reads until the connection is closed, and gives the reason.
+func (c *conn) serve(take func(frame []byte) error) error {
+	var drained sync.WaitGroup
+	drained.Go(func() {
+		if err := c.out.drain(c.closed); err != nil {
+			c.close(err)
+		}
+	})
+	c.close(readFrames(c, func(frame []byte) error {
+		if len(frame) == 0 {
+			return nil
+		}
+		return take(frame)
+	}))
+	drained.Wait()
+	return c.reason
+}
+
+// Read reads what TLS has taken apart, and notes that something came: a large frame may take long.
+func (c *conn) Read(b []byte) (int, error) {
+	n, err := c.tls.Read(b)
+	if n > 0 {
+		c.heard.Add(1)
+	}
+	return n, err
+}
+
+// close ends the connection; the first reason counts.
+func (c *conn) close(reason error) {
+	c.once.Do(func() {
+		c.reason = reason
+		_ = c.out.Conn.Close() // the reader ends by that, whatever it says
+		close(c.closed)
+	})
+}
