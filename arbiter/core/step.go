@@ -6,6 +6,7 @@ import (
 
 	"go.etcd.io/raft/v3"
 	pb "go.etcd.io/raft/v3/raftpb"
+	"go.etcd.io/raft/v3/tracker"
 )
 
 // step gives a message of Raft that came from another node, and that check has let through, to Raft.
@@ -22,6 +23,10 @@ func (n *Node) step(from uint64, m *pb.Message) error {
 		if n.elect.leader != from {
 			return nil
 		}
+	case pb.MsgAppResp:
+		if m.GetReject() && m.GetIndex() <= n.matched(from) && m.GetTerm() == n.rn.BasicStatus().GetTerm() {
+			return nil
+		}
 	}
 	err := n.rn.Step(m)
 	if err != nil && !errors.Is(err, raft.ErrProposalDropped) && !errors.Is(err, raft.ErrStepPeerNotFound) {
@@ -34,6 +39,22 @@ func (n *Node) step(from uint64, m *pb.Message) error {
 		}
 	}
 	return nil
+}
+
+// matched is up to where a member has confirmed, as a leader knows it, to have this node's log. A rejection of that or of less is an old
+// one that was late, or the member's log has parted from this one within what was decided, which a store put back from a copy can bring
+// about (doc.go of broker/control, "What remains"). Raft would repeat at once what was rejected, as often as it is rejected, and twice as
+// often with each copy of a message, for ever. What the next heartbeat sends is soon enough: such a member cannot be brought in step.
+func (n *Node) matched(from uint64) (match uint64) {
+	if !n.elect.leads {
+		return 0
+	}
+	n.rn.WithProgress(func(id uint64, _ raft.ProgressType, pr tracker.Progress) {
+		if id == from {
+			match = pr.Match
+		}
+	})
+	return match
 }
 
 // check refuses what no correct node sends and what Raft would stumble over.

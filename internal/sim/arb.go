@@ -25,7 +25,12 @@ type arb struct {
 
 	leases    []core.NodeLease // as others see them: Arbiter.Leases
 	published int
+	second    int64 // in which it has sent so many bytes
+	sent      int
 }
+
+// maxSent is how many bytes one arbiter may send in a second: thirty snapshots would be less.
+const maxSent = 32 << 20
 
 type outcome struct {
 	change uint64
@@ -122,6 +127,13 @@ func (a *arb) Publish() {
 
 // Send publishes a frame: whoever has the store with that raft ID listens.
 func (a *arb) Send(m core.Message) {
+	if s := a.p.w.now / second; s != a.second {
+		a.second, a.sent = s, 0
+	}
+	if a.sent += len(m.Frame); a.sent > maxSent {
+		a.p.w.fail("the arbiter of %v sends %d bytes in a second: Raft goes round and round", a.p.m, a.sent)
+		a.sent = 0
+	}
 	from := a.p.m.disk.raft
 	for _, o := range a.p.w.machines {
 		if o.p == nil || o.p.arb == nil || o.disk.raft != m.To {

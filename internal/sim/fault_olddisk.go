@@ -80,11 +80,24 @@ func (w *world) outdated(m *machine, old *disk) bool {
 	if n == nil || n.Raft != m.disk.raft || old.raft != n.Raft || old.starts.Known == n.Start || slices.Contains(old.starts.Since, n.Start) {
 		return false
 	}
-	return !slices.ContainsFunc(w.machines, func(o *machine) bool { return !o.inStep(state) })
+	index, term := m.disk.lastEntry()
+	return !slices.ContainsFunc(w.machines, func(o *machine) bool {
+		i, t := o.disk.lastEntry() // an entry of a term that has just begun is no change, and decided all the same (seed 9010000939)
+		return !o.inStep(state) || i != index || t != term
+	})
 }
 
 // inStep says whether nothing is wrong with a machine and it has applied everything.
 func (m *machine) inStep(state *shared.State) bool {
 	return m.p != nil && m.p.serving && m.paused <= m.w.now && m.slow <= m.w.now && !m.boots && !m.tear && m.twin == nil &&
 		m.p.shared().Change == state.Change && m.disk.files.room < 0 && !m.disk.files.failing
+}
+
+// lastEntry is the end of Raft's log on a disk.
+func (d *disk) lastEntry() (index, term uint64) {
+	if n := len(d.start.Entries); n > 0 {
+		return d.start.Entries[n-1].GetIndex(), d.start.Entries[n-1].GetTerm()
+	}
+	meta := d.start.Snapshot.GetMetadata()
+	return meta.GetIndex(), meta.GetTerm()
 }
