@@ -172,11 +172,26 @@ func TestChangesOfTools(t *testing.T) {
 	if answer, err := decodeMessage[changed](msg.Data); err != nil || answer.Err() != nil || answer.Change == 0 {
 		t.Errorf("unlock: %s, %v", msg.Data, err)
 	}
-	if msg, err = others[0].conn.RequestWithContext(within(t), subjectChange, []byte("{")); err != nil {
-		t.Fatal(err)
+	before := lead.c.State()
+	for text, kind := range map[string]string{ // order: each is refused
+		`{`: "command",
+		`{"op":"set","set":{"settings":{"min_quorum":"1"}},"also":1}`:    "command",
+		`{"op":"set","set":{"settings":{"min_quorum":"1"},"at":"noon"}}`: "command",
+		`{"op":"set","set":{"settings":{"min_quorum":"1"}}}{}`:           "command",
+		`{"op":"lock","set":{"settings":{"min_quorum":"1"}}}`:            "command",
+		`{"set":{"settings":{"min_quorum":"1"}}}`:                        "command",
+		`{"op":"raise","raise":{"level":2}}`:                             "command",
+		`{"op":"set","needs":2,"set":{"settings":{"min_quorum":"1"}}}`:   "level",
+	} {
+		if msg, err = others[0].conn.RequestWithContext(within(t), subjectChange, []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		if answer, err := decodeMessage[changed](msg.Data); err != nil || answer.Kind != kind || answer.Problem == "" {
+			t.Errorf("%s: %s, %v", text, msg.Data, err)
+		}
 	}
-	if answer, err := decodeMessage[changed](msg.Data); err != nil || answer.Kind != "command" {
-		t.Errorf("nonsense: %s, %v", msg.Data, err)
+	if after := lead.c.State(); after.Settings != before.Settings || after.AppliedBy() != before.AppliedBy() {
+		t.Errorf("they have changed something: %+v", after.Settings)
 	}
 }
 

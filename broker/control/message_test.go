@@ -35,7 +35,7 @@ func TestMessagesKeepEverything(t *testing.T) {
 	})
 	check(t, startQuestion{Identifier: "i", Raft: big})
 	check(t, startAnswer{Raft: big, Start: big, Change: big, Leading: true, Elects: true})
-	check(t, admission{Number: big, Life: 2, Change: big, WaitMS: 5, Duplicate: true, Kind: "removed", Problem: "p"})
+	check(t, admission{Number: big, Life: 2, Change: big, WaitMS: 5, Duplicate: true, Kind: "removed", Problem: "p", Votes: true})
 	check(t, hello{Identifier: "i", Number: big, Start: big, Ask: true})
 	check(t, farewell{Identifier: "i", Start: big})
 	check(t, changed{Result: shared.Result{Change: big, Taken: []uint32{1}}, Unavailable: "u"})

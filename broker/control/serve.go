@@ -2,7 +2,6 @@ package control
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -142,13 +141,18 @@ func (c *Control) spawn(do func()) bool {
 // Change carries out a command of a tool; Result.Err says if it was refused. ErrUnavailable: the outcome is not known, since
 // there was no leader in time. What only leaders propose is no command of tools.
 func (c *Control) Change(ctx context.Context, command shared.Command) (shared.Result, error) {
-	if command.Views != nil || command.Register != nil || command.Found != nil || command.Lead != nil ||
-		command.Outlived != nil || command.Raise != nil {
-		return shared.Result{}, fmt.Errorf("%w: not a command of a tool", shared.ErrCommand)
-	}
 	text, err := encodeCommand(command)
 	if err != nil {
 		return shared.Result{}, err
+	}
+	return c.carryOut(ctx, &command, text)
+}
+
+// carryOut proposes a command of a tool in its own bytes.
+func (c *Control) carryOut(ctx context.Context, command *shared.Command, text []byte) (shared.Result, error) {
+	if command.Views != nil || command.Register != nil || command.Found != nil || command.Lead != nil ||
+		command.Outlived != nil || command.Raise != nil {
+		return shared.Result{}, fmt.Errorf("%w: not a command of a tool", shared.ErrCommand)
 	}
 	_, result, err := c.arb.Propose(ctx, text)
 	if err != nil {
@@ -171,19 +175,17 @@ func encodeCommand(command shared.Command) (text []byte, err error) {
 	return command.Encode(), nil
 }
 
-// change carries out a command that came over the network.
+// change carries out a command that came over the network. It is read as strictly as when it is applied: what this program does not
+// know of it would be lost, and something else done than was asked for.
 func (c *Control) change(ctx context.Context, data []byte) changed {
-	var command struct {
-		Op string `json:"op"`
-		shared.Command
+	command, err := shared.Decode(data, c.State().AppliedBy())
+	if err != nil {
+		return changed{Result: shared.Refused(err)}
 	}
-	if err := json.Unmarshal(data, &command); err != nil {
-		return changed{Result: shared.Result{Kind: "command", Problem: fmt.Sprintf("%v: %v", shared.ErrCommand, err)}}
-	}
-	result, err := c.Change(ctx, command.Command)
+	result, err := c.carryOut(ctx, &command, data)
 	switch {
 	case errors.Is(err, shared.ErrCommand):
-		return changed{Result: shared.Result{Kind: "command", Problem: err.Error()}}
+		return changed{Result: shared.Refused(err)}
 	case err != nil:
 		return changed{Unavailable: err.Error()}
 	}

@@ -200,8 +200,9 @@ type wire struct {
 	Command
 }
 
-// decode reads a command strictly, for a cluster of this level. Whoever does not know it at all refuses it as well.
-func decode(text []byte, level uint32) (Command, error) {
+// Decode reads a command strictly, as it is read when it is applied in a cluster of this level. Errors wrap ErrCommand or ErrLevel.
+// Whoever does not know the command at all refuses it as well.
+func Decode(text []byte, level uint32) (Command, error) {
 	if len(text) > MaxCommand {
 		return Command{}, fmt.Errorf("%w: %d bytes, at most %d", ErrCommand, len(text), MaxCommand)
 	}

@@ -75,6 +75,9 @@ func (e *refusal) Is(target error) bool {
 	return false
 }
 
+// Refused is the result of a command that is refused before it is proposed.
+func Refused(err error) Result { return Result{}.refuse(err) }
+
 // refuse makes err the result's reason.
 func (r Result) refuse(err error) Result {
 	r.Kind, r.Problem = "value", err.Error()

@@ -58,7 +58,7 @@ func (f *FSM) Apply(change uint64, command []byte) (any, error) {
 	was := f.now.Load()
 	t := &turn{next: *was.state, res: Result{Change: change}, digest: was.digest}
 	t.next.Change = change
-	c, err := decode(command, was.state.AppliedBy())
+	c, err := Decode(command, was.state.AppliedBy())
 	if err == nil {
 		err = t.run(&c)
 	}
