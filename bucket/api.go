@@ -100,6 +100,7 @@ type Output struct {
 type Limits struct {
 	Queue    int           // waiters for each name
 	Requests int           // remembered ids without a session, for each zone
+	Ended    int           // holds that ended a while ago and are remembered all the same, for each zone
 	MaxLease time.Duration // what a recovery waits for: a hold with a longer lease is not durable
 }
 

@@ -106,6 +106,8 @@ func (t *Table) apply(o *op) bool {
 		return t.applyPlace(o)
 	case opRecall:
 		return t.applyRecall(o)
+	case opForgetEnds:
+		return t.at.zone.forgetEnds(int(o.number))
 	}
 	return false
 }

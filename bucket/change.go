@@ -30,6 +30,7 @@ const (
 	opPlace                          // an enqueued waiter is next
 	opRecall                         // holders are told that somebody waits
 	opSplit                          // half of the names go to another bucket
+	opForgetEnds                     // the oldest ended holds are forgotten
 	opLimit
 )
 
@@ -48,7 +49,7 @@ type op struct {
 	durable    bool
 	why        why
 	text       string // opEnd: outcome
-	number     uint64 // opDone: lowest awaited; opForget: how many; opCloseSession: holds released
+	number     uint64 // opDone: lowest awaited; opForget, opForgetEnds: how many; opCloseSession: holds released
 	newTTL     bool
 	newData    bool
 
@@ -129,6 +130,8 @@ func (o *op) moreFields(c *coder) {
 		num(c, &o.ticket, anyUint)
 	case opSplit:
 		num(c, &o.number, maxBuckets)
+	case opForgetEnds:
+		num(c, &o.number, ringSize)
 	case opAnswer:
 		c.text(&o.session, maxSessionID)
 		c.text(&o.user, maxUser)

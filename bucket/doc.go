@@ -50,6 +50,18 @@
 // there. What is left of a session that was forgotten has no connection: it had been silent for long, so nobody trusts anything in
 // it, and whoever has that number may come back.
 //
+// # What is remembered of ended holds
+//
+// A zone's ring has the key, the name's index and the end of its last 1,024 holds in this bucket. It is read in two places, both
+// of which refuse: who comes with a key that is no holder's is told whether it was released or lost (missing), and who repeats an
+// acquire that was granted learns why the grant is over. That the key opens nothing is known by the holds, that a request takes
+// effect once by the entries; so no promise needs the ring, and forgetting an end can only turn 410 into 404 or 403, and leave out
+// a why. It is forgotten for memory's sake: once no hold of the zone has ended here for ten minutes, all but the last 16. What is
+// forgotten must be the same in every copy, since two copies with different rings would answer differently and have different
+// snapshots; so the primary alone looks at its clock, and an op (opForgetEnds) says how many of the oldest go. The time since the
+// last end is soft: a new primary counts it anew, which keeps more for longer. A version that does not know the op refuses the
+// change and its copy begins anew from a snapshot, again and again, until it is replaced too.
+//
 // # Reading order
 //
 //   - api.go, table.go: what goes in and comes out, the table and its cursor
@@ -61,5 +73,5 @@
 //   - force.go, query.go, list.go: the other operations; refuse.go and why.go are the words of refusals
 //   - timers.go, promote.go: what time does; token.go
 //   - snapshot.go, restore.go, describe.go
-//   - slab.go, names.go, index.go, wheel.go, ordered.go, intern.go, zone.go: where ten million locks are kept
+//   - slab.go, names.go, index.go, wheel.go, ordered.go, intern.go, zone.go, ended.go: where ten million locks are kept
 package bucket

@@ -67,6 +67,7 @@ func (g *golden) config(d *datadriven.TestData) {
 	cfg := Config{Bucket: 3, Buckets: 8, Journaled: !d.HasArg("volatile"), SyncAlways: d.HasArg("sync")}
 	d.MaybeScanArgs(g.t, "queue", &cfg.Limits.Queue)
 	d.MaybeScanArgs(g.t, "requests", &cfg.Limits.Requests)
+	d.MaybeScanArgs(g.t, "ended", &cfg.Limits.Ended)
 	g.world = newWorld(g.t, cfg)
 }
 

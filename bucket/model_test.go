@@ -34,6 +34,7 @@ type mZone struct {
 	requests map[userRequest]*mRequest
 	finished []*mRequest
 	ended    []mEnd
+	quiet    int64 // since when no hold has ended
 }
 
 type mEnd struct {
@@ -133,6 +134,7 @@ func (m *model) promote(now Now, term Term, recoverUntil int64) {
 	m.now, m.epoch, m.term, m.recoverUntil, m.stopping = now, term.Epoch, term.Term, recoverUntil, false
 	m.promoted = now.Boot
 	for _, z := range m.zones {
+		z.quiet = now.Boot
 		for _, s := range z.sessions {
 			s.parted, s.beat, s.next = false, 0, nil
 			s.deadline = now.Boot + int64(s.lease)
@@ -325,7 +327,7 @@ func (m *model) grantBody(h *mHold) *subjects.Grant {
 func (m *model) end(z *mZone, h *mHold, why, outcome string, answer func()) {
 	l := z.locks[h.name]
 	l.holds = slices.DeleteFunc(l.holds, func(each *mHold) bool { return each == h })
-	z.ended = append(z.ended, mEnd{h.key, h.name, why})
+	z.ended, z.quiet = append(z.ended, mEnd{h.key, h.name, why}), m.now.Boot
 	if len(z.ended) > 1024 {
 		z.ended = z.ended[1:]
 	}

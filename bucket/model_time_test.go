@@ -18,6 +18,13 @@ func (m *model) tick(ops []op) error {
 		case opZone:
 			z = m.zone(o.zone)
 		case opName:
+		case opForgetEnds:
+			if err := m.timeEnds(z, int(o.number)); err != nil {
+				return err
+			}
+			if len(ops) == i+1 && first == nil {
+				return nil
+			}
 		default:
 			if first == nil {
 				first = o
@@ -130,6 +137,22 @@ func (m *model) timeRequests(z *mZone, o *op) error {
 	return nil
 }
 
+// timeEnds forgets all but a few ended holds of a zone in which none has ended for ten minutes.
+func (m *model) timeEnds(z *mZone, n int) error {
+	if m.endsDue(z) > m.now.Boot || n != len(z.ended)-m.limits.Ended {
+		return fmt.Errorf("%d of %d ended holds of zone %s are forgotten", n, len(z.ended), z.name)
+	}
+	z.ended = z.ended[n:]
+	return nil
+}
+
+func (m *model) endsDue(z *mZone) int64 {
+	if len(z.ended) <= m.limits.Ended {
+		return never
+	}
+	return z.quiet + int64(10*time.Minute)
+}
+
 func (m *model) holdDue(h *mHold) int64 { return min(h.limit, h.parted, h.forced) }
 
 // sessionDue is when a session ends or is forgotten.
@@ -177,6 +200,9 @@ func (m *model) overdue() error {
 		}
 		if len(z.finished) > 0 && late(z.finished[0].at+int64(2*time.Minute)) {
 			return fmt.Errorf("requests of zone %s should be forgotten", z.name)
+		}
+		if late(m.endsDue(z)) {
+			return fmt.Errorf("ended holds of zone %s should be forgotten", z.name)
 		}
 	}
 	return nil

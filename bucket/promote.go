@@ -34,6 +34,7 @@ func (t *Table) Promote(now Now, term Term, recoverUntil int64, out *Output) err
 			t.atZone(z.name)
 			t.do(&op{code: opForget, number: 1})
 		}
+		z.quiet = t.now.Boot
 		t.wheel.set(timerOf(zoneTimer, z.id+1))
 	}
 	t.finish()

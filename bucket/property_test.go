@@ -53,7 +53,7 @@ type duel struct {
 }
 
 func compareWithModel(t tester, choose func(n int) int, steps int) {
-	limits := Limits{Queue: 4, Requests: 5, MaxLease: time.Minute}
+	limits := Limits{Queue: 4, Requests: 5, Ended: 2, MaxLease: time.Minute}
 	w := newWorld(t, Config{Bucket: 1, Buckets: 2, Journaled: true, Limits: limits})
 	w.setZone("main", ZoneSettings{LockEvents: true})
 	d := &duel{t: t, w: w, m: newModel(limits), g: newGenerator(w, choose), done: map[string]int{}, asked: map[string]bool{}}

@@ -90,6 +90,7 @@ func (t *Table) applyEnd(o *op) bool {
 	h, z := t.holds.at(id), t.at.zone
 	name := t.at.name
 	z.ended.add(end{key: h.key, name: t.at.index, why: o.why})
+	t.hasEnded(z)
 	if h.session != 0 && !o.why.asked() {
 		t.notifyOwner(t.sessions.at(h.session), &subjects.SessionEvent{
 			Type: "lost", Name: name, Token: h.token, Why: o.why.String(),

@@ -355,7 +355,7 @@ func (t *Table) finishPacked(id uint32, outcome []byte, z *zone) {
 	switch {
 	case e.session != 0:
 		t.armSession(e.session)
-	case t.primary && z.armed == never:
+	case t.primary && t.zoneDue(z) < z.armed:
 		t.wheel.set(timerOf(zoneTimer, z.id+1))
 	}
 }

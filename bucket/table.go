@@ -31,6 +31,7 @@ type Config struct {
 const (
 	defaultQueue    = 100_000
 	defaultRequests = 65_536
+	defaultEnded    = 16
 	defaultMaxLease = time.Minute
 )
 
@@ -87,6 +88,9 @@ func New(cfg Config) *Table {
 	}
 	if cfg.Limits.Requests <= 0 {
 		cfg.Limits.Requests = defaultRequests
+	}
+	if cfg.Limits.Ended <= 0 {
+		cfg.Limits.Ended = defaultEnded
 	}
 	if cfg.Limits.MaxLease <= 0 {
 		cfg.Limits.MaxLease = defaultMaxLease

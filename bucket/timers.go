@@ -8,7 +8,7 @@ const (
 	waiterTimer
 	sessionTimer
 	lockTimer // the queue must be looked at again: a quiet time or the recovery is over
-	zoneTimer // the oldest outcomes of requests without a session can be forgotten
+	zoneTimer // the oldest outcomes of requests without a session can be forgotten, or ended holds
 
 	timerIDBits = 29
 )
@@ -65,10 +65,11 @@ func (t *Table) holdDue(h *hold) int64 {
 }
 
 func (t *Table) zoneDue(z *zone) int64 {
-	if z.finished.first == 0 {
-		return never
+	due := t.endsDue(z)
+	if z.finished.first != 0 {
+		due = min(due, later(t.entries.at(z.finished.first).at, requestKeep))
 	}
-	return later(t.entries.at(z.finished.first).at, requestKeep)
+	return due
 }
 
 // tick carries out one timer that is due, if there is one. Timers that were put off meanwhile go back.
@@ -96,12 +97,20 @@ func (t *Table) fire(which timer) {
 		t.atLock(id)
 		t.settle()
 	default:
-		z := t.zones[id-1]
-		z.armed = never
-		t.atZone(z.name)
-		t.do(&op{code: opForget, number: uint64(t.expired(z.finished))})
-		t.wheel.set(timerOf(zoneTimer, id))
+		t.fireZone(id)
 	}
+}
+
+func (t *Table) fireZone(id uint32) {
+	z := t.zones[id-1]
+	z.armed = never
+	t.atZone(z.name)
+	if n := t.expired(z.finished); n > 0 {
+		t.do(&op{code: opForget, number: uint64(n)})
+	} else if t.endsDue(z) <= t.now.Boot { // last, since the memory of what was forgotten before goes with them
+		t.do(&op{code: opForgetEnds, number: uint64(len(z.ended.ends) - t.cfg.Limits.Ended)})
+	}
+	t.wheel.set(timerOf(zoneTimer, id))
 }
 
 // fireHold ends a hold whose time is over.

@@ -78,7 +78,7 @@ func (v *verifier) zone(z *zone) {
 		v.entry(e, id)
 	}
 	v.finished(z.finished, func(e *entry) bool { return e.session == 0 })
-	if v.t.primary && z.finished.first != 0 {
+	if v.t.primary && v.t.zoneDue(z) != never {
 		v.that(z.timer.slot != 0 && z.armed <= v.t.zoneDue(z), "zone %s: timer", z.name)
 	}
 	v.locks += n

@@ -244,6 +244,8 @@ func drawOp(o *op) string {
 		return fmt.Sprintf("answer %q, remember %q", o.reply, o.request.text())
 	case opPlace:
 		return fmt.Sprintf("place %d", o.ticket)
+	case opForgetEnds:
+		return fmt.Sprintf("forget ends %d", o.number)
 	case opRecall:
 		return "recall " + drawToken(o.token)
 	}

@@ -21,6 +21,7 @@ type zone struct {
 
 	locks, holds, waiters, live int // live sessions
 
+	quiet int64 // soft: since when no hold has ended
 	armed int64 // soft: for when the timer is set
 	timer node
 }
@@ -49,38 +50,4 @@ func (t *Table) openZone(name string) *zone {
 
 func (z *zone) usage() Usage {
 	return Usage{Names: z.locks, Holds: z.holds, Waiters: z.waiters, Sessions: z.live}
-}
-
-// ring remembers how the last holds of a zone ended, so that who comes too late is told.
-type ring struct {
-	ends []end
-	next int // where the next one goes, once there are ringSize
-}
-
-// ringSize is how many ended holds a zone remembers. The replicated state depends on it.
-const ringSize = 1024
-
-type end struct {
-	key  uint64
-	name uint64 // index of the lock's name
-	why  why
-}
-
-func (r *ring) add(e end) {
-	if len(r.ends) < ringSize {
-		r.ends = append(r.ends, e)
-		return
-	}
-	r.ends[r.next] = e
-	r.next = (r.next + 1) % ringSize
-}
-
-// find gives how the hold with a key ended, whyNone if that is not remembered.
-func (r *ring) find(key, name uint64) why {
-	for i := range r.ends {
-		if e := &r.ends[i]; e.key == key && e.name == name {
-			return e.why
-		}
-	}
-	return whyNone
 }
