@@ -38,7 +38,11 @@ func (s *slab[T]) release(id uint32) {
 	*s.at(id) = empty
 	s.live--
 	if s.live == 0 {
-		*s = slab[T]{bits: s.bits, chunks: s.chunks[:1:1]}
+		chunks := s.chunks
+		if len(chunks) > 1 {
+			chunks = [][]T{chunks[0]} // a list of its own: the old one would keep all of them
+		}
+		*s = slab[T]{bits: s.bits, chunks: chunks}
 		return
 	}
 	s.free = append(s.free, id)
