@@ -51,7 +51,7 @@ func (z *zone) scatter(in *bucket.Input, req *subjects.Request, size int, g *gat
 // each feeds a request for every bucket to one of them, if this node is the one to be asked about it.
 func (s *shard) each(t *task, c *cell) {
 	g := t.gather
-	if !edge.Covers(c.Bucket, g.op, g.wanted, g.buckets) {
+	if !edge.Covers(c.Bucket, g.op, &t.in, g.wanted, g.buckets) {
 		return
 	}
 	s.touch(c)

@@ -28,15 +28,18 @@ const ShareReply = "-"
 
 // Covers says whether a bucket of this node is to be asked here about a request that concerns all of them: if it is wanted (nil:
 // all are), if this node is its primary, and if it counts as many buckets as the asker. Who only looks may do so too while no more changes are taken.
-func Covers(b *replicated.Bucket, op subjects.Op, wanted BucketSet, buckets int) bool {
+// A keep-alive concerns only those that know its session, one of very many: the others need not even be told the time.
+func Covers(b *replicated.Bucket, op subjects.Op, in *bucket.Input, wanted BucketSet, buckets int) bool {
 	if wanted != nil && !wanted.Has(b.Number()) {
 		return false
 	}
 	if turned := b.Turned(); turned != replicated.Taken && (turned != replicated.Full || op == subjects.OpSessionClose) {
 		return false // another node is asked, or nobody can answer: then it is not covered
 	}
-	// A bucket that counts otherwise is about to be split in two, or has just been.
-	return op == subjects.OpKeep || int(b.Table().Buckets()) == buckets
+	if op == subjects.OpKeep {
+		return b.Table().Knows(in.Zone, in.Session.ID)
+	}
+	return int(b.Table().Buckets()) == buckets // one that counts otherwise is about to be split in two, or has just been
 }
 
 // Ask asks one bucket, and gives its share, or nil if it has nothing to say or cannot be asked after all. in is for this bucket

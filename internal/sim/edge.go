@@ -153,7 +153,7 @@ func (p *process) scatter(in bucket.Input, req subjects.Request, wanted edge.Buc
 	for _, s := range p.shards {
 		s.put(func() {
 			for _, c := range s.cells {
-				if !edge.Covers(c.Bucket, req.Op, wanted, buckets) {
+				if !edge.Covers(c.Bucket, req.Op, &in, wanted, buckets) {
 					continue
 				}
 				s.touch(c)
