@@ -26,7 +26,8 @@ PAGE    = $(if $(MUTANTS),,docs/mutants.md)
 # Of make bench-peers.
 ROUNDS    = 3
 FIGURES   = docs/performance.json
-PAGEPARTS = cluster,failover,held,idle
+SECTIONS  =
+PAGEPARTS = table,held,cluster,failover,idle,keepalive,memory,zones,nodes,garbage
 BENCHPAGE = $(if $(findstring command,$(origin PAGE)),$(PAGE),docs/performance.md)
 
 # Of make cluster, not taken from the environment; empty: what oclocks-startup local takes, which is the nodes that DIR has.
@@ -115,8 +116,8 @@ vuln: $(GOVULNCHECK) ## look for known vulnerabilities in what we import (VULN_R
 	*) exit $$status ;; \
 	esac
 
-bench: ## print the benchmarks, 10 million locks included (about 10 GiB of memory; BENCH_10M= leaves them out)
-	cd bench && BENCH_10M=$${BENCH_10M-1} $(GO) run . $(ARGS)
+bench: ## print the short benchmarks, only us and raw NATS, in about 3 minutes (BENCH_10M=1 with 10 million locks, ARGS='--only all' the long ones too)
+	cd bench && $(GO) run . $(ARGS)
 
 # Of make microbench: empty is the default of the script.
 COUNT =
@@ -128,9 +129,11 @@ microbench: $(BENCHSTAT) ## run the micro-benchmarks of the pure rooms (COUNT=10
 	@COUNT='$(COUNT)' REV='$(REV)' BENCH='$(BENCH)' TIME='$(TIME)' ./internal/microbench/run.sh '$(BENCHSTAT)'
 
 # FIGURES is what was measured, PAGE is made of it. PAGE= leaves the page alone. What is not there is skipped, with the command that installs it.
-bench-peers: ## measure us and others next to raw NATS, over half an hour, and write PAGE=docs/performance.md (ROUNDS=3 ARGS='--peers redis,etcd')
-	cd bench/peers && $(GO) run . --rounds '$(ROUNDS)' --into '$(abspath $(FIGURES))' $(ARGS)
-	$(if $(BENCHPAGE),cd bench && BENCH_10M=$${BENCH_10M-1} $(GO) run . --only '$(PAGEPARTS)' --into '$(abspath $(FIGURES))')
+# All of it takes over an hour. In pieces, each of which leaves the figures of the others alone: ARGS='--peers redis' (with --rounds 1
+# --append for one round more), SECTIONS=idle,zones.
+bench-peers: ## measure us and others next to raw NATS, over an hour, and write PAGE=docs/performance.md (a piece of it: ARGS='--peers redis' or SECTIONS=idle)
+	$(if $(and $(SECTIONS),$(if $(ARGS),,no)),,cd bench/peers && $(GO) run . --rounds '$(ROUNDS)' --into '$(abspath $(FIGURES))' $(ARGS))
+	$(if $(and $(ARGS),$(if $(SECTIONS),,no)),,cd bench && BENCH_10M=$${BENCH_10M-1} $(GO) run . --only '$(or $(SECTIONS),$(PAGEPARTS))' --into '$(abspath $(FIGURES))')
 	$(if $(BENCHPAGE),cd bench && $(GO) run ./page --figures '$(abspath $(FIGURES))' --page '$(abspath $(BENCHPAGE))')
 
 bench-page: ## write docs/performance.md and its plots anew from docs/performance.json

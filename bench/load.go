@@ -70,6 +70,22 @@ func work(ctx context.Context, workers int, pair func(worker int) error) (result
 	return total, context.Cause(ctx)
 }
 
+// together does something as often at once, and waits for all; the first error ends them.
+func together(ctx context.Context, n int, do func(i int) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var group sync.WaitGroup
+	for i := range n {
+		group.Go(func() {
+			if err := do(i); err != nil {
+				cancel(err)
+			}
+		})
+	}
+	group.Wait()
+	return context.Cause(ctx)
+}
+
 // overNATS does the pairs of workers that share plain NATS connections.
 func overNATS(ctx context.Context, url string, workers int, pair func(nc *nats.Conn, worker int) error) (result, error) {
 	conns, err := connect(url, min(workers, connections))

@@ -1,8 +1,10 @@
 // Command bench measures the broker and prints what it found as tables: the lock table alone, the codec, the journal, a
 // whole daemon over NATS next to a plain NATS server in the same run, how soon a lock is free after its holder was killed,
-// and a cluster of three daemons: next to three plain NATS servers, when a node goes, and idle. It is a module of its own, so that what only benchmarks need is no dependency of the product.
+// and a cluster of three daemons: next to three plain NATS servers, when a node goes, idle, with very many sessions or zones, next to nine,
+// and the garbage that it makes. It is a module of its own, so that what only benchmarks need is no dependency of the product.
 //
-//	make bench                       # all of it
+//	make bench                       # what takes no minutes
+//	make bench ARGS='--only all'
 //	make bench ARGS='--only cluster,failover'
 //	cd bench && go run . --only table,kill --json
 //	cd bench && go run . --only cluster --rounds 5 --daemon /tmp/before,/tmp/after
@@ -11,7 +13,8 @@
 //
 // Read report.go (what a result is; keep.go for a file of results), timing.go and load.go, then one file for each section: table.go, codec.go,
 // journal.go, pairs.go (with rawnats.go), held.go (with fill.go and pauses.go), kill.go; the package rig and samples.go before
-// cluster.go, throughput.go, queues.go, failover.go (with strain.go) and idle.go.
+// cluster.go, throughput.go, queues.go, failover.go (with strain.go), idle.go, keepalive.go (with sessions.go), memory.go, zones.go, nodes.go
+// and garbage.go.
 package main
 
 import (
@@ -32,18 +35,27 @@ import (
 type section struct {
 	name string
 	run  func(ctx context.Context) ([]table, error)
+	long bool // it takes minutes, so it runs only if it is asked for
 }
 
+// everything is the name of all sections.
+const everything = "all"
+
 var sections = []section{
-	{"table", measureTable},
-	{"codec", measureCodec},
-	{"journal", measureJournal},
-	{"pairs", measurePairs},
-	{"held", measureHeld},
-	{"kill", measureKill},
-	{"cluster", measureCluster},
-	{"failover", measureFailover},
-	{"idle", measureIdle},
+	{"table", measureTable, false},
+	{"codec", measureCodec, false},
+	{"journal", measureJournal, false},
+	{"pairs", measurePairs, false},
+	{"held", measureHeld, false},
+	{"kill", measureKill, false},
+	{"cluster", measureCluster, false},
+	{"failover", measureFailover, true},
+	{"idle", measureIdle, false},
+	{"keepalive", measureKeepAlives, true},
+	{"memory", measureMemory, true},
+	{"zones", measureZones, true},
+	{"nodes", measureNodes, true},
+	{"garbage", measureGarbage, true},
 }
 
 // flags are what several sections may ask.
@@ -65,13 +77,13 @@ func main() {
 			exit(rig.ServePlain(os.Args[2:]))
 		}
 	}
-	only := flag.String("only", "", "sections to run, of "+sectionNames())
+	only := flag.String("only", "", "sections to run, of "+sectionNames()+", or "+everything+" (default: those that take no minutes)")
 	asJSON := flag.Bool("json", false, "print JSON")
-	into := flag.String("into", "", "JSON file in which the tables take the place of those with the same title")
+	into := flag.String("into", "", "JSON file in which what is measured takes the place of rows of the same name")
 	flag.IntVar(&flags.rounds, "rounds", 0, fmt.Sprintf("rounds of cluster (0: %d) and failover (0: %d)", clusterRounds, failoverRounds))
 	daemons := flag.String("daemon", "", "binaries of the daemon to measure next to each other (default: this tree's, built)")
 	daemonArgs := flag.String("daemon-args", "", "further arguments of the daemons")
-	parts := flag.String("parts", "", "parts of cluster (latency, throughput, queues) and failover (follower, leader,\nsecondary, stop-follower, stop-leader); default all")
+	parts := flag.String("parts", "", "parts of cluster (latency, throughput, queues), failover (follower, leader,\nsecondary, stop-follower, stop-leader) and memory (zones, sessions); default all")
 	flag.BoolVar(&flags.keep, "keep", false, "keep the daemons' directories and logs")
 	flag.BoolVar(&flags.verbose, "v", false, "tell of each round")
 	flag.Parse()
@@ -92,13 +104,13 @@ func exit(err error) {
 func run(ctx context.Context, only string, out *printer) error {
 	wanted := words(only)
 	for _, name := range wanted {
-		if !slices.ContainsFunc(sections, func(s section) bool { return s.name == name }) {
+		if name != everything && !slices.ContainsFunc(sections, func(s section) bool { return s.name == name }) {
 			return fmt.Errorf("there is no section %q: expected some of %s", name, sectionNames())
 		}
 	}
 	out.begin(machine())
 	for _, s := range sections {
-		if len(wanted) > 0 && !slices.Contains(wanted, s.name) {
+		if !slices.Contains(wanted, s.name) && !slices.Contains(wanted, everything) && (len(wanted) > 0 || s.long) {
 			continue
 		}
 		tables, err := s.run(ctx)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -89,6 +90,7 @@ func stopDaemon(daemon *broker.Daemon) {
 type locks struct {
 	buckets uint32
 	simple  bool
+	user    string // "": anyone
 }
 
 // name is the lock of a worker.
@@ -133,9 +135,10 @@ func (l *locks) release(nc *nats.Conn, name string, key uint64) error {
 }
 
 func (l *locks) ask(nc *nats.Conn, req *subjects.Request) ([]byte, error) {
-	subject := subjects.SimpleSubject(req.Op, subjects.Anyone)
+	user := cmp.Or(l.user, subjects.Anyone)
+	subject := subjects.SimpleSubject(req.Op, user)
 	if !l.simple {
-		subject = subjects.HotSubject(subjects.BucketOf(req.Name, l.buckets), req.Op, subjects.Anyone)
+		subject = subjects.HotSubject(subjects.BucketOf(req.Name, l.buckets), req.Op, user)
 	}
 	msg, err := nc.Request(subject, req.AppendJSON(nil), rig.Patience)
 	if err != nil {

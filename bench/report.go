@@ -15,6 +15,7 @@ type table struct {
 	Columns []string `json:"columns"`
 	Rows    []row    `json:"rows"`
 	Notes   []string `json:"notes,omitempty"`
+	When    string   `json:"when,omitempty"` // the newest of its rows was kept
 }
 
 type row struct {
@@ -36,14 +37,20 @@ func (v value) String() string {
 	return fmt.Sprintf(v.format, v.Number)
 }
 
+// nothing stands where a row has nothing to tell.
+var nothing = value{Unit: "none"}
+
 func bytes(n float64) value { return value{n, "bytes", "%.0f B"} }
 func nanos(n float64) value { return value{n, "ns", "%.0f ns"} }
 func rate(n float64) value  { return value{n, "1/s", "%.0f/s"} }
 func mebibytes(n float64) value {
 	return value{n / (1 << 20), "MiB", "%.1f MiB"}
 }
-func count(n int64) value   { return value{float64(n), "", "%.0f"} }
-func ratio(n float64) value { return value{n, "ratio", "%.2f"} }
+func kibibytes(n float64) value { return value{n / (1 << 10), "KiB", "%.1f KiB"} }
+func share(n float64) value     { return value{n, "ratio", "%.3f"} }
+func tenths(n float64) value    { return value{n, "mean", "%.1f"} }
+func count(n int64) value       { return value{float64(n), "", "%.0f"} }
+func ratio(n float64) value     { return value{n, "ratio", "%.2f"} }
 func micros(d time.Duration) value {
 	return value{float64(d.Nanoseconds()) / 1e3, "us", "%.0f µs"}
 }

@@ -27,7 +27,7 @@ func measureTable(ctx context.Context) ([]table, error) {
 	}
 	t := table{
 		Title:   "One lock table: acquire and release while many locks are held",
-		Columns: []string{"memory a lock", "to take one", "short lock", "random lock", "query"},
+		Columns: []string{"memory a lock", "beyond its name", "to take one", "short lock", "random lock", "query"},
 	}
 	var short, random []float64
 	for _, n := range sizes {
@@ -51,15 +51,91 @@ func measureTable(ctx context.Context) ([]table, error) {
 			return nil, err
 		}
 		short, random = append(short, s/2), append(random, r/2)
-		t.add(strconv.Itoa(n)+" held", bytes(f.perLock), nanos(f.toTake), nanos(s/2), nanos(r/2), nanos(q))
+		t.add(strconv.Itoa(n)+" held", bytes(f.perLock), bytes(f.perLock-float64(len(name(0)))), nanos(f.toTake), nanos(s/2), nanos(r/2), nanos(q))
 	}
 	last := len(sizes) - 1
-	t.add("last / first", value{}, value{},
-		ratio(short[last]/short[0]), ratio(random[last]/random[0]), value{})
+	t.add("last / first", nothing, nothing, nothing,
+		ratio(short[last]/short[0]), ratio(random[last]/random[0]), nothing)
 	t.note("Processor time, the garbage collector's included, of one Step, half a pair. Short lock: a new name is taken and")
 	t.note("released. Random lock: one of those held is released and taken again, so that nothing of it is in the caches.")
 	t.note("Goal: last / first at most %.1f.", goalRatio)
-	return []table{t}, nil
+	waiters, err := measureWaiters()
+	return []table{t, waiters}, err
+}
+
+// measureWaiters measures what a waiter takes, with the reply subject, request and holder that the Go client sends.
+func measureWaiters() (table, error) {
+	const locks, waiters = 1_000, 100_000
+	t := table{Title: "One lock table: memory of what waits, and of what was", Columns: []string{"memory"}}
+	f, err := fill(locks)
+	if err != nil {
+		return t, err
+	}
+	before := heap()
+	for i := range waiters {
+		f.req = subjects.Request{Op: subjects.OpAcquire, Name: name(i % locks), Slots: 1, Take: 1, Wait: time.Hour,
+			Holder: "worker-" + strconv.Itoa(i%locks), Session: "-", Number: uint64(i/locks + 1), Kind: subjects.Connection}
+		f.in = bucket.Input{Zone: "default", User: "anyone", Reply: "_INBOX.sJ3kQ0V2mZ1x." + strconv.Itoa(i), Req: &f.req, Key: key(i),
+			Session: bucket.Session{ID: fmt.Sprintf("s%010d", i%locks), Incarnation: 1, Lease: time.Hour}}
+		f.now.Boot += 1000
+		f.out.Effects = f.out.Effects[:0]
+		if f.table.Step(f.now, &f.in, &f.out); f.table.Usage("default").Waiters != i+1 {
+			return t, fmt.Errorf("request %d does not wait", i)
+		}
+	}
+	t.add("a waiter", bytes((heap()-before)/waiters))
+	runtime.KeepAlive(f)
+	busy, idle, err := zoneThatWasBusy()
+	if err != nil {
+		return t, err
+	}
+	t.add("a zone that was busy, in one bucket", bytes(busy))
+	t.add("the same ten minutes later", bytes(idle))
+	t.note("A zone: %d locks of each of many zones were taken and given back, with ids that are remembered for two minutes.", busyPairs)
+	t.note("%d waiters of %d sessions on %d locks, the sessions included. Goal: 600 B.", waiters, locks, locks)
+	return t, nil
+}
+
+const busyPairs = 3_000 // in each zone
+
+// zoneThatWasBusy is what a table keeps of a zone in which many locks were taken and given back, at once and when that is long ago.
+func zoneThatWasBusy() (busy, idle float64, err error) {
+	const zones = 100
+	f, err := fill(0)
+	if err != nil {
+		return 0, 0, err
+	}
+	before := heap()
+	for z := range zones {
+		for i := range busyPairs {
+			zone := "zone-" + strconv.Itoa(z)
+			f.request(zone, i)
+			if err := f.step(); err != nil {
+				return 0, 0, err
+			}
+			f.req = subjects.Request{Op: subjects.OpRelease, Name: name(i), Has: subjects.HasKey, Key: key(i)}
+			f.in = bucket.Input{Zone: zone, User: "anyone", Reply: "_INBOX.bench.1", Req: &f.req}
+			if err := f.step(); err != nil {
+				return 0, 0, err
+			}
+		}
+	}
+	busy = (heap() - before) / zones
+	f.now.Boot += int64(11 * time.Minute)
+	for f.table.Next() <= f.now.Boot {
+		f.out.Effects = f.out.Effects[:0]
+		f.table.Step(f.now, &bucket.Input{Kind: bucket.Tick}, &f.out)
+	}
+	idle = (heap() - before) / zones
+	runtime.KeepAlive(f)
+	return busy, idle, nil
+}
+
+// request is an acquire with an id of its own.
+func (f *filled) request(zone string, i int) {
+	f.req = subjects.Request{Op: subjects.OpAcquire, Name: name(i), Kind: subjects.Static, Has: subjects.HasTTL, TTL: time.Minute, Slots: 1, Take: 1,
+		RequestID: "request-" + strconv.Itoa(i)}
+	f.in = bucket.Input{Zone: zone, User: "anyone", Reply: "_INBOX.bench.1", Req: &f.req, Key: key(i)}
 }
 
 // filled is a table that holds many locks.
@@ -76,7 +152,7 @@ type filled struct {
 	toTake  float64 // nanoseconds for each, while the table grew
 }
 
-// fill makes a table that holds n static locks, names of about 20 bytes, each with a time limit of its own.
+// fill makes a table that holds n static locks, names of 17 bytes, each with a time limit of its own.
 func fill(n int) (*filled, error) {
 	f := &filled{now: bucket.Now{Boot: 1, Wall: 1_800_000_000_000}, random: rand.New(rand.NewPCG(1, 2)), n: n}
 	before := heap()

@@ -120,7 +120,11 @@ func tablesBlock(f *figures) string {
 			}
 			fmt.Fprintf(&b, "| %s | %s |\n", r.Name, strings.Join(cells, " | "))
 		}
-		fmt.Fprintf(&b, "\n%s\n\n", strings.Join(t.Notes, " "))
+		notes := t.Notes
+		if t.When != "" {
+			notes = append(notes, "Measured "+t.When+".")
+		}
+		fmt.Fprintf(&b, "\n%s\n\n", strings.Join(notes, " "))
 	}
 	return b.String()
 }
@@ -137,6 +141,12 @@ func (v value) String() string {
 		return thousands(v.Number) + "/s"
 	case "MiB":
 		return fmt.Sprintf("%.1f MiB", v.Number)
+	case "KiB":
+		return fmt.Sprintf("%.1f KiB", v.Number)
+	case "mean":
+		return fmt.Sprintf("%.1f", v.Number)
+	case "none":
+		return ""
 	case "bytes":
 		return thousands(v.Number) + " B"
 	case "ratio":

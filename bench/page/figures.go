@@ -30,6 +30,7 @@ type round struct {
 
 type table struct {
 	Title   string
+	When    string
 	Columns []string
 	Notes   []string
 	Rows    []row

@@ -5,6 +5,9 @@ go 1.26.0
 replace (
 	github.com/opencluster/oclocks => ../../
 	github.com/opencluster/oclocks/bench => ../
+
+	// Only tests of redsync want it, and the module proxy does not serve v1.0.79; without one that it serves `go mod tidy` fails.
+	github.com/redis/rueidis/rueidiscompat v1.0.79 => github.com/redis/rueidis/rueidiscompat v1.0.78
 )
 
 require (

@@ -23,6 +23,7 @@ type Daemons struct {
 	binary string
 	opts   Options
 	dir    string
+	users  []string // by zone
 	Nodes  []*Node
 }
 
@@ -30,7 +31,9 @@ type Daemons struct {
 type Node struct {
 	id, Name, dir string
 	listen, route string
+	http          string // address of the metrics, "off" if nobody asks for them
 	args          []string
+	read          int64 // bytes of its log that Pauses has read
 	*Child
 }
 
@@ -38,12 +41,15 @@ type Node struct {
 type Options struct {
 	Args   []string         // further arguments of all daemons
 	ArgsOf map[int][]string // of single ones, by index
+	Env    []string         // further environment of all
+	Zones  int              // how many zones with users there are beside the open one, named as ZoneName says
+	HTTP   bool             // the daemons tell their metrics
 	Keep   bool             // the directories, with the logs
 }
 
 // StartCluster starts n daemons and returns when every bucket has its copies and the primaries are spread.
-func StartCluster(ctx context.Context, binary string, n int, opts Options) (c *Daemons, err error) {
-	c = &Daemons{binary: binary, opts: opts, Label: filepath.Base(binary)}
+func StartCluster(ctx context.Context, binary string, n int, opts Options) (_ *Daemons, err error) {
+	c := &Daemons{binary: binary, opts: opts, Label: filepath.Base(binary)}
 	if c.dir, err = os.MkdirTemp("", "oclocks-bench"); err != nil {
 		return nil, err
 	}
@@ -52,14 +58,18 @@ func StartCluster(ctx context.Context, binary string, n int, opts Options) (c *D
 			c.Stop()
 		}
 	}()
-	addresses, err := FreeAddresses(2 * n)
+	addresses, err := FreeAddresses(3 * n)
 	if err != nil {
 		return nil, err
 	}
 	for i := range n {
 		name := fmt.Sprint("n", i+1)
-		c.Nodes = append(c.Nodes, &Node{Name: name, dir: filepath.Join(c.dir, name), listen: addresses[2*i],
-			route: addresses[2*i+1], args: opts.ArgsOf[i]})
+		node := &Node{Name: name, dir: filepath.Join(c.dir, name), listen: addresses[3*i], route: addresses[3*i+1], http: "off",
+			args: opts.ArgsOf[i]}
+		if opts.HTTP {
+			node.http = addresses[3*i+2]
+		}
+		c.Nodes = append(c.Nodes, node)
 	}
 	if err := c.enroll(); err != nil {
 		return nil, fmt.Errorf("make the directories of a cluster: %w", err)
@@ -86,11 +96,8 @@ func (c *Daemons) enroll() error {
 			}
 			continue
 		}
-		auth, err := conf.OpenAuth(n.dir)
+		auth, err := c.zones()
 		if err != nil {
-			return err
-		}
-		if err := auth.EnsureZone(conf.DefaultZone); err != nil {
 			return err
 		}
 		identity, err := conf.CreateIdentity(n.dir, "oclocks", n.id)
@@ -100,6 +107,13 @@ func (c *Daemons) enroll() error {
 		if membership, err = auth.Membership(identity.Authority(), map[string][]string{n.id: {n.route}}); err != nil {
 			return err
 		}
+		file, err := conf.OpenAuth(n.dir)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(file.File(), membership.Auth, 0o600); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -107,8 +121,11 @@ func (c *Daemons) enroll() error {
 // Start starts the i-th daemon, for the first time or again, and returns when it serves.
 func (c *Daemons) Start(ctx context.Context, i int) error {
 	n := c.Nodes[i]
-	args := []string{"--data", n.dir, "--node", n.Name, "--listen", n.listen, "--http", "off", "--log-format", "json",
+	args := []string{"--data", n.dir, "--node", n.Name, "--listen", n.listen, "--http", n.http, "--log-format", "json",
 		"--cluster-listen", n.route}
+	if i == 0 && c.opts.Zones > 0 {
+		args = append(args, "--config", c.config())
+	}
 	if i > 0 {
 		var others []string
 		for _, o := range c.Nodes {
@@ -118,8 +135,10 @@ func (c *Daemons) Start(ctx context.Context, i int) error {
 		}
 		args = append(args, "--join", strings.Join(others, ","))
 	}
+	cmd := exec.Command(c.binary, append(append(args, c.opts.Args...), n.args...)...)
+	cmd.Env = append(os.Environ(), c.opts.Env...)
 	var err error
-	n.Child, err = Spawn(exec.Command(c.binary, append(append(args, c.opts.Args...), n.args...)...), n.dir+".log", `"msg":"serving"`)
+	n.Child, err = Spawn(cmd, n.dir+".log", `"msg":"serving"`)
 	if err != nil {
 		return fmt.Errorf("start %s: %w", n.Name, err)
 	}

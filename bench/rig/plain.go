@@ -82,7 +82,7 @@ func (p *Plain) reach(ctx context.Context) error {
 		defer nc.Close() //nolint:gocritic // one for each server
 		for k := range p.clients {
 			if err := Await(ctx, func() (bool, error) {
-				_, err := nc.RequestWithContext(ctx, echoSubject(k), nil)
+				_, err := nc.RequestWithContext(ctx, EchoSubject(k), nil)
 				if errors.Is(err, nats.ErrNoResponders) {
 					return false, nil
 				}
@@ -106,11 +106,12 @@ func (p *Plain) Stop() {
 	os.RemoveAll(p.dir) // it is in the temporary directory
 }
 
-func echoSubject(i int) string { return "echo." + strconv.Itoa(i) }
+// EchoSubject is where the i-th responder listens.
+func EchoSubject(i int) string { return "echo." + strconv.Itoa(i) }
 
 // Echo is one request to the responder of a server.
 func Echo(nc *nats.Conn, i int) error {
-	if _, err := nc.Request(echoSubject(i), []byte(AcquireText), Patience); err != nil {
+	if _, err := nc.Request(EchoSubject(i), []byte(AcquireText), Patience); err != nil {
 		return fmt.Errorf("echo: %w", err)
 	}
 	return nil
@@ -133,7 +134,7 @@ func ServePlain(args []string) error {
 	if err != nil {
 		return fmt.Errorf("connect to the plain NATS server: %w", err)
 	}
-	if _, err := nc.Subscribe(echoSubject(number), func(m *nats.Msg) {
+	if _, err := nc.Subscribe(EchoSubject(number), func(m *nats.Msg) {
 		if err := m.Respond(m.Data); err != nil {
 			nc.Close() // the requests fail then
 		}

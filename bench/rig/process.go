@@ -27,6 +27,7 @@ type Child struct {
 	Cmd   *exec.Cmd
 	ready chan struct{} // closed when it has printed what it is waited for
 	ended chan struct{}
+	last  string // line that it printed; to be read when it has ended
 }
 
 // Spawn starts a process, which is ready when it has printed the sign. It dies with this one.
@@ -66,6 +67,7 @@ func Spawn(cmd *exec.Cmd, logFile, sign string) (*Child, error) {
 func (c *Child) follow(out io.Reader, sign string) {
 	said := false
 	for in := bufio.NewScanner(out); in.Scan(); {
+		c.last = in.Text()
 		if !said && strings.Contains(in.Text(), sign) {
 			close(c.ready)
 			said = true
@@ -75,13 +77,13 @@ func (c *Child) follow(out io.Reader, sign string) {
 
 // Serving waits until the process has said that it serves.
 func (c *Child) Serving(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, Patience)
+	ctx, cancel := context.WithTimeout(ctx, 3*Patience) // a thousand zones take a while
 	defer cancel()
 	select {
 	case <-c.ready:
 		return nil
 	case <-c.ended:
-		return fmt.Errorf("%s ended: %v", filepath.Base(c.Cmd.Path), c.Cmd.ProcessState)
+		return fmt.Errorf("%s ended: %v: %s", filepath.Base(c.Cmd.Path), c.Cmd.ProcessState, c.last)
 	case <-ctx.Done():
 		return fmt.Errorf("%s does not serve: %w", filepath.Base(c.Cmd.Path), ctx.Err())
 	}
