@@ -22,7 +22,10 @@ type FSM struct {
 type version struct {
 	state  *State
 	digest uint64
+	head   uint64 // head of it, a part of the digest
 }
+
+func versionOf(s *State) *version { return &version{s, digest(s), head(s)} }
 
 // New is the configuration of a cluster that was not founded yet.
 func New() *FSM { return NewAt(Known) }
@@ -31,7 +34,7 @@ func New() *FSM { return NewAt(Known) }
 func NewAt(known uint32) *FSM {
 	f := &FSM{known: known}
 	s := &State{Settings: DefaultSettings()}
-	f.now.Store(&version{s, digest(s)})
+	f.now.Store(versionOf(s))
 	return f
 }
 
@@ -65,17 +68,19 @@ func (f *FSM) Apply(change uint64, command []byte) (any, error) {
 	if err != nil {
 		kept := *was.state
 		kept.Change = change
-		f.now.Store(&version{&kept, was.digest})
+		f.now.Store(&version{&kept, was.digest, was.head})
 		return Result{Change: change}.refuse(err), nil
 	}
 	if t.next.AppliedBy() > f.known {
 		f.stop = tooOld(f.known, t.next.Level)
 		return nil, f.stop
 	}
+	first := was.head
 	if c.Views == nil {
-		t.swap(head(was.state), head(&t.next))
+		first = head(&t.next)
+		t.swap(was.head, first)
 	}
-	f.now.Store(&version{&t.next, t.digest})
+	f.now.Store(&version{&t.next, t.digest, first})
 	return t.res, nil
 }
 
