@@ -3,7 +3,6 @@ package sim
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/opencluster/oclocks/arbiter/core"
 	"github.com/opencluster/oclocks/broker/control/desk"
@@ -27,6 +26,7 @@ type arb struct {
 	published int
 	second    int64 // in which it has sent so many bytes
 	sent      int
+	picture   *core.Status // of the node since its last turn; nil: nobody has asked yet
 }
 
 // maxSent is how many bytes one arbiter may send in a second: thirty snapshots would be less.
@@ -70,6 +70,16 @@ func (a *arb) run() {
 	in := a.in
 	a.in = core.Inputs{}
 	a.stopped(a.node.Turn(a.p.m.clock(), &in, a))
+	a.picture = nil
+}
+
+// status is Arbiter.Status, between the node's turns.
+func (a *arb) status() core.Status {
+	if a.picture == nil {
+		s := a.node.Status()
+		a.picture = &s
+	}
+	return *a.picture
 }
 
 // stopped is Arbiter.fail. A process that has died in the turn has told why.
@@ -139,7 +149,7 @@ func (a *arb) Send(m core.Message) {
 		if o.p == nil || o.p.arb == nil || o.disk.raft != m.To {
 			continue
 		}
-		raw := a.p.w.damagedFrame(slices.Clone(m.Frame))
+		raw := a.p.w.damagedFrame(m.Frame)
 		a.p.w.print.sent(a.p.w.now, a.p.m, o, raw)
 		a.p.w.send(a.p.m, o, "raft", func(q *process) {
 			if q.arb == nil {

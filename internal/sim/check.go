@@ -108,19 +108,18 @@ func sameView(a, b *chain.View) bool {
 	return slices.Equal(a.Chain, b.Chain) && a.InSync == b.InSync && a.Recovery == b.Recovery
 }
 
-// round looks at one round of a copy. Who releases something answers, if it is more than "ask again"; and who would take a request
+// round looks at one round of a copy; released is what all copies of its batch release. Who releases something answers, if it is more than "ask again"; and who would take a request
 // now would answer the next one.
 func (k *checker) round(p *process, c *cell, released []replicated.Effect) {
-	does := "answers"
+	does, b := "answers", c.Number()
 	if !slices.ContainsFunc(released, func(e replicated.Effect) bool {
 		refusal, refused := e.Body.(*subjects.Refusal)
-		return !refused || refusal.Code != 503
+		return e.Bucket == b && (!refused || refusal.Code != 503)
 	}) {
 		if does = "may answer"; c.Turned() != replicated.Taken {
 			return
 		}
 	}
-	b := c.Number()
 	now := answering{c.Chain().Epoch(), p.number, p.m.gen}
 	was := k.answers[b]
 	switch {

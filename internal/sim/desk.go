@@ -40,7 +40,7 @@ func (d *teller) turn() {
 		return // the store is not opened yet; what comes waits
 	}
 	batch := d.in.Take(false)
-	facts := desk.Facts{Identity: p.identity, State: p.shared(), Status: p.arb.node.Status(), Now: p.m.clock()}
+	facts := desk.Facts{Identity: p.identity, State: p.shared(), Status: p.arb.status(), Now: p.m.clock()}
 	effects, next := d.room.Turn(facts, batch)
 	for _, e := range effects {
 		if !desk.Tell(d.p, e) {

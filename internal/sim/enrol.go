@@ -99,7 +99,7 @@ func (p *process) enrol() {
 
 func (e *enrolment) turn() {
 	p := e.p
-	out := e.room.Step(enrol.Facts{State: p.shared(), Leader: p.arb.node.Status().Leader, Now: p.m.clock()}, e.answer)
+	out := e.room.Step(enrol.Facts{State: p.shared(), Leader: p.arb.status().Leader, Now: p.m.clock()}, e.answer)
 	e.answer = nil
 	switch {
 	case out.Fail != nil:

@@ -30,7 +30,7 @@ func (p *process) leave() {
 func (l *leaving) turn() {
 	p := l.p
 	out := l.room.Step(leave.Facts{
-		Now: p.m.clock(), Late: p.m.clock() >= l.until, State: p.shared(), Status: p.arb.node.Status(), Away: p.seen.away,
+		Now: p.m.clock(), Late: p.m.clock() >= l.until, State: p.shared(), Status: p.arb.status(), Away: p.seen.away,
 	}, l.heard)
 	l.heard = nil
 	switch {

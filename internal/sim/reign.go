@@ -59,7 +59,7 @@ func (r *leading) put(in reign.Input) {
 func (r *leading) run() {
 	p := r.p
 	facts := reign.Facts{
-		State: p.shared(), Leases: p.arb.leases, Status: p.arb.node.Status(), Away: p.seen.away, Gone: p.seen.gone,
+		State: p.shared(), Leases: p.arb.leases, Status: p.arb.status(), Away: p.seen.away, Gone: p.seen.gone,
 		Number: p.identity.Number, Leaving: p.leaving != nil, Now: p.m.clock(),
 	}
 	out := r.room.Step(facts, r.inbox.Take())

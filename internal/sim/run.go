@@ -2,6 +2,7 @@ package sim
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -95,7 +96,7 @@ func (r Recipe) run(telling bool) *world {
 	for problem := "?"; problem != "" && len(w.wrong) == 0; {
 		w.run(w.now + 500*ms)
 		if problem = w.unsettled(); problem != "" && w.now >= until {
-			w.fail("the cluster does not come together: %s\n%s", problem, w.describe())
+			w.fail("the cluster does not come together: %s\n%s", cmp.Or(w.apart(), problem), w.describe())
 		}
 	}
 	if len(w.wrong) == 0 {
@@ -127,8 +128,16 @@ func (w *world) syncDisks() {
 	w.after(second, w.syncDisks)
 }
 
-// unsettled says what has not come together yet.
+// unsettled says what has not come together yet. To look at all copies takes long, so that is done last.
 func (w *world) unsettled() string {
+	if problem := w.waiting(); problem != "" {
+		return problem
+	}
+	return w.apart()
+}
+
+// apart says which copies have not come together yet.
+func (w *world) apart() string {
 	state := w.committed()
 	if state == nil || state.Buckets() == 0 {
 		return "there is no cluster"
@@ -164,6 +173,11 @@ func (w *world) unsettled() string {
 			}
 		}
 	}
+	return ""
+}
+
+// waiting says who has not been answered yet.
+func (w *world) waiting() string {
 	for _, c := range w.clients {
 		if c.busy > 0 {
 			return fmt.Sprintf("%s has %d wishes that are not over", c.name, c.busy)

@@ -1,8 +1,6 @@
 package sim
 
 import (
-	"slices"
-
 	"github.com/opencluster/oclocks/broker/edge"
 	"github.com/opencluster/oclocks/broker/parking"
 	"github.com/opencluster/oclocks/broker/spread"
@@ -19,7 +17,7 @@ const (
 )
 
 func (w *world) tableConfig(number, buckets uint32) bucket.Config {
-	return bucket.Config{Bucket: number, Buckets: buckets, Limits: bucket.Limits{MaxLease: w.mix.maxLease}, Journaled: true, SyncAlways: w.mix.sync == journal.Always}
+	return bucket.Config{Bucket: number, Buckets: buckets, Limits: bucket.Limits{MaxLease: w.mix.maxLease}, Journaled: true, SyncAlways: w.mix.sync == journal.Always, Few: true}
 }
 
 // openBuckets is Daemon.openBuckets.
@@ -160,7 +158,7 @@ func (s *shard) run() {
 	}
 	if p.store(s.out.Records) {
 		for _, c := range s.touched {
-			p.w.check.round(p, c, slices.DeleteFunc(slices.Clone(s.out.Released), func(e replicated.Effect) bool { return e.Bucket != c.Number() }))
+			p.w.check.round(p, c, s.out.Released)
 		}
 		s.perform()
 	}

@@ -12,6 +12,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/opencluster/oclocks/arbiter/core"
 	"github.com/opencluster/oclocks/internal/journal"
 )
 
@@ -206,5 +207,29 @@ func TestHalvesThatHaveNotBegun(t *testing.T) {
 		if got := k.hangsOn(c.half, c.b); got != c.want {
 			t.Errorf("bucket %d hangs on %d: %t", c.half, c.b, got)
 		}
+	}
+}
+
+// TestAnArbiterThatSendsForEver: a storm of messages of Raft ends a run, since it has few turns and takes for ever.
+func TestAnArbiterThatSendsForEver(t *testing.T) {
+	w := newWorld(Recipe{Seed: 1})
+	a := &arb{p: &process{w: w, m: w.machines[0]}}
+	frame := core.Message{Frame: make([]byte, 1<<20)}
+	for range maxSent >> 20 {
+		a.Send(frame)
+	}
+	if len(w.wrong) > 0 {
+		t.Fatalf("%d bytes in a second are too many: %s", maxSent, w.wrong[0])
+	}
+	w.now += second + 1
+	a.Send(frame)
+	if len(w.wrong) > 0 {
+		t.Fatalf("the next second counts with the last one: %s", w.wrong[0])
+	}
+	for range maxSent >> 20 {
+		a.Send(frame)
+	}
+	if len(w.wrong) == 0 {
+		t.Fatal("it may go on for ever")
 	}
 }

@@ -42,7 +42,7 @@ var (
 
 func main() {
 	flag.Parse()
-	debug.SetGCPercent(800) // a run keeps little and throws much away
+	debug.SetGCPercent(1600) // a run keeps little and throws much away
 	if err := run(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -98,6 +98,7 @@ func given(name string) (set bool) {
 func campaign() error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	context.AfterFunc(ctx, stop) // the seeds that were begun are run to their end; another signal ends them, too
 	first := *start
 	if first == 0 {
 		first = uint64(time.Now().UnixNano())
