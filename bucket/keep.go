@@ -36,7 +36,7 @@ func (t *Table) Keep(now Now, zone string, s Session, beat uint64) (
 	if have.state == sessionDormant {
 		return have.count, have.hash, true, nil
 	}
-	if have.parted && s.opening() == have.latest() {
+	if have.parted && s.opening().compare(have.latest()) == 0 {
 		return 0, 0, true, reopen()
 	}
 	t.hearOf(sid, &s)

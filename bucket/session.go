@@ -75,6 +75,9 @@ type opening struct {
 
 // compare is above 0 if a is later than b, and 0 if they are the same one. It is the only order of them: see the package's doc.
 func (a opening) compare(b opening) int {
+	if mutant.On(mutant.SessionOrderByConnection) {
+		return cmp.Or(a.conn.Compare(b.conn), cmp.Compare(a.incarnation, b.incarnation))
+	}
 	return cmp.Or(cmp.Compare(a.incarnation, b.incarnation), a.conn.Compare(b.conn))
 }
 

@@ -158,6 +158,7 @@ func (c *Checker) answer(cl *client, e *Event) {
 		return
 	case 410:
 		if e.Reason == subjects.ReasonSession { // perhaps another bucket's word: what became of the request here is not known
+			c.hearsSuperseded(cl, e)
 			a.undone = true
 			if !a.known() && !a.given {
 				c.giveUp(a)

@@ -97,21 +97,56 @@ func (h *hold) lax() bool {
 // loosen notes that the hold may be over from then on, whatever was told of its time.
 func (h *hold) loosen(at int64) { h.loose = min(h.loose, at) }
 
-// sessionOpened notes who has the session. Another client that comes back as the same one may end what the first had in it.
+// sessionOpened notes who has the session. Another client that comes back as the same one may end what the first had in it, unless the
+// first one has come back later.
 func (c *Checker) sessionOpened(cl *client, e *Event) {
-	if o := cl.zone.sessions[e.Session]; o != nil && o != cl {
-		for _, h := range o.holds {
-			if h.ask.session == e.Session {
-				h.exempt = true
-				h.loosen(c.now)
+	all, known, now := cl.zone.sessions[e.Session], false, opening{cl, e.Incarnation, e.Place}
+	for i := range all {
+		o := &all[i]
+		switch {
+		case o.client == cl:
+			known = true
+			*o = now
+		case now.mayFollow(o):
+			for _, h := range o.client.holds {
+				if h.ask.session == e.Session {
+					h.share(c.now)
+				}
 			}
 		}
 	}
-	cl.zone.sessions[e.Session] = cl
+	if !known {
+		cl.zone.sessions[e.Session] = append(all, now)
+	}
+}
+
+// share notes that somebody else may end the hold, who has come back to its session.
+func (h *hold) share(now int64) {
+	h.exempt = true
+	h.loosen(now)
+}
+
+// superseded says whether another client has come back to a session of the client's, and may be the later one.
+func (cl *client) superseded(session string) bool {
+	all, own := cl.zone.sessions[session], opening{}
+	for _, o := range all {
+		if o.client == cl {
+			own = o
+		}
+	}
+	return slices.ContainsFunc(all, func(o opening) bool { return o.client != cl && o.mayFollow(&own) })
+}
+
+// hearsSuperseded takes the word that somebody else has come back to the session. "" is one that is not known.
+func (c *Checker) hearsSuperseded(cl *client, e *Event) {
+	if e.Why == subjects.WhySuperseded && e.Session != "" && !cl.superseded(e.Session) {
+		c.fail(Kept, e, "%s hears that its session %s is superseded, and nobody else has come back to it since", cl.name, e.Session)
+	}
 }
 
 // sessionLost ends the belief in what belongs to the session.
 func (c *Checker) sessionLost(cl *client, e *Event) {
+	c.hearsSuperseded(cl, e)
 	for _, h := range cl.holds {
 		if h.ask.kind == subjects.Connection && h.ask.session == e.Session {
 			h.disbelieve(c.now)

@@ -25,8 +25,8 @@ type Checker struct {
 type zone struct {
 	name     string
 	locks    map[string]*lock
-	order    []*lock            // as they were first heard of
-	sessions map[string]*client // who has opened it last
+	order    []*lock // as they were first heard of
+	sessions map[string][]opening
 }
 
 // client is somebody who asks. Its zone is that of its first event.
@@ -38,6 +38,21 @@ type client struct {
 	dead  bool
 
 	closing map[string]int64 // sessions of which it has asked the end, and when
+}
+
+// opening is the last time that a client has opened a session.
+type opening struct {
+	client      *client
+	incarnation uint64
+	place       string
+}
+
+// mayFollow says whether the opening may be the later one of two.
+func (o *opening) mayFollow(p *opening) bool {
+	if o.incarnation != p.incarnation {
+		return o.incarnation > p.incarnation
+	}
+	return o.place == "" || o.place >= p.place
 }
 
 // lock is a name in a zone.
@@ -276,7 +291,7 @@ func (c *Checker) client(e *Event) *client {
 func (c *Checker) zone(name string) *zone {
 	z := c.zones[name]
 	if z == nil {
-		z = &zone{name: name, locks: map[string]*lock{}, sessions: map[string]*client{}}
+		z = &zone{name: name, locks: map[string]*lock{}, sessions: map[string][]opening{}}
 		c.zones[name] = z
 	}
 	return z

@@ -124,7 +124,7 @@ func (h *hold) mustBe(c *Checker, e *Event, until int64) bool {
 	switch {
 	case h.ended != "" || h.forced || h.exempt || h.doubted || h.client.dead:
 		return false
-	case e.Why == subjects.WhySuperseded || e.Why == subjects.WhyClosed: // its client's doing, nobody knows when
+	case e.Why == subjects.WhyClosed && h.ask.session == "": // its client's doing, nobody knows when
 		h.loosen(h.at)
 		return false
 	}

@@ -25,6 +25,7 @@ const (
 	// Answer: an answer has come, also one that came before. Request, Code (200, 202 queued, or of the refusal), Reason, Why; and
 	//   acquire, renew  Token, Ticket, Key, TTL, Lease, Weak; Session, if it is in another one than was known when it was asked for
 	//   release, force  Token, Ended (force: the hold is over)
+	//   410 session     Session: which one is over; "" if that is not known
 	//   cancel          Was, Token
 	// The grant, timeout or end of what was queued (202) is another Answer of the same request, though it comes as a session's event.
 	Answer
@@ -42,7 +43,8 @@ const (
 	// Lost: it was told, by an event or a keep-alive, that Token of Name is over. Why.
 	Lost
 
-	// SessionOpened: the client has a session, perhaps one that another client had before. Session, Lease.
+	// SessionOpened: the client has a session, perhaps one that another client had before; each time that it comes back, too. Session,
+	// Lease, Incarnation, Place.
 	SessionOpened
 	// SessionLost: the client was told that its Session is over; it believes in none of its connection holds. Why.
 	SessionLost
@@ -136,6 +138,9 @@ type Event struct {
 	Weak    bool // a grant that says "durable": false
 	Part    bool // Seen
 	Current bool // Checked
+
+	Incarnation uint64 // of a session; of two openings the one with the higher is the later one
+	Place       string // if they are equal, the one with the higher of these; either may be if one is "", or both are the same
 
 	Newest  uint64
 	Oldest  uint64

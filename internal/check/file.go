@@ -159,6 +159,8 @@ type record struct {
 	Weak    bool     `json:"weak,omitempty"`
 	Part    bool     `json:"part,omitempty"`
 	Current bool     `json:"current,omitempty"`
+	Incarn  uint64   `json:"incarnation,omitempty"`
+	Place   string   `json:"place,omitempty"`
 	Newest  uint64   `json:"newest,omitempty"`
 	Oldest  uint64   `json:"oldest,omitempty"`
 	Tokens  int      `json:"tokens,omitempty"`
@@ -180,7 +182,7 @@ func recordOf(e *Event) *record {
 		e.At, e.Kind.String(), e.Op.String(), e.Zone, e.Client, e.Session, e.Request, e.Of, e.Name,
 		modeWords[e.Mode], holdWords[e.Hold], drainWords[e.Drain], e.Take, e.Slots, e.Code, e.Reason, e.Why, e.Was, e.Token, e.Ticket, e.Key,
 		int64(e.TTL), int64(e.Lease), int64(e.Grace), int64(e.Wait), e.Until, e.Since, e.Plain, e.Now, e.Ended, e.Weak, e.Part, e.Current,
-		e.Newest, e.Oldest, e.Tokens, e.Holders, e.Queue, e.Bucket, e.Buckets,
+		e.Incarnation, e.Place, e.Newest, e.Oldest, e.Tokens, e.Holders, e.Queue, e.Bucket, e.Buckets,
 	}
 }
 
@@ -201,6 +203,6 @@ func (r *record) event() (*Event, error) {
 		r.At, Kind(kind), op, r.Zone, r.Client, r.Session, r.Request, r.Of, r.Name,
 		subjects.Mode(mode), subjects.Kind(hold), subjects.Drain(drain), r.Take, r.Slots, r.Code, r.Reason, r.Why, r.Was, r.Token, r.Ticket, r.Key,
 		time.Duration(r.TTL), time.Duration(r.Lease), time.Duration(r.Grace), time.Duration(r.Wait), r.Until, r.Since, r.Plain, r.Now, r.Ended,
-		r.Weak, r.Part, r.Current, r.Newest, r.Oldest, r.Tokens, r.Holders, r.Queue, r.Bucket, r.Buckets,
+		r.Weak, r.Part, r.Current, r.Incarn, r.Place, r.Newest, r.Oldest, r.Tokens, r.Holders, r.Queue, r.Bucket, r.Buckets,
 	}, nil
 }

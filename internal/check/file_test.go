@@ -71,7 +71,7 @@ func TestEveryFieldIsRecorded(t *testing.T) {
 		At: 1, Kind: check.Doubt, Op: subjects.OpForce, Zone: "z", Client: "c", Session: "s", Request: "r", Of: "o", Name: "n", Mode: subjects.Semaphore,
 		Hold: subjects.Connection, Drain: subjects.Timed, Take: 2, Slots: 3, Code: 4, Reason: "a", Why: "b", Was: "d", Token: 1<<53 - 1, Ticket: 6,
 		Key: 1<<64 - 1, TTL: 7, Lease: 8, Grace: -1, Wait: 9, Until: check.Never, Since: 10, Plain: true, Now: true, Ended: true, Weak: true, Part: true,
-		Current: true, Newest: 11, Oldest: 12, Tokens: 13, Holders: []check.Holder{{Token: 1, Client: "x"}}, Queue: []check.Waiter{{Ticket: 2, Client: "y"}},
+		Current: true, Incarnation: 1<<64 - 1, Place: "p", Newest: 11, Oldest: 12, Tokens: 13, Holders: []check.Holder{{Token: 1, Client: "x"}}, Queue: []check.Waiter{{Ticket: 2, Client: "y"}},
 		Bucket: 14, Buckets: 15,
 	}
 	for i, v := 0, reflect.ValueOf(e); i < v.NumField(); i++ {

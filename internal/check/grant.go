@@ -1,5 +1,7 @@
 package check
 
+import "github.com/opencluster/oclocks/subjects"
+
 // granted takes a grant that is told for the first time.
 func (c *Checker) granted(a *ask, e *Event) {
 	c.stats.Grants++
@@ -42,6 +44,9 @@ func (c *Checker) granted(a *ask, e *Event) {
 	if at, closing := a.client.closing[a.session]; closing && a.session != "" { // it was granted before the close came, which ends it
 		h.giveBack(c.now)
 		h.loosen(at)
+	}
+	if a.kind == subjects.Connection && a.client.superseded(a.session) {
+		h.share(c.now)
 	}
 	if f, early := l.forces[h.token]; early {
 		h.force(f.at, f.now)

@@ -118,6 +118,10 @@ func scriptField(e *check.Event, word string) error {
 		e.Was = value
 	case "of":
 		e.Of = value
+	case "incarnation":
+		e.Incarnation = uint64(n)
+	case "place":
+		e.Place = value
 	case "session":
 		e.Session = value
 	case "ttl":

@@ -47,6 +47,7 @@ const (
 	SplitForgetsQueue
 	SplitKeepsBoth
 	SessionIncarnationIgnored
+	SessionOrderByConnection
 	SessionCloseEndsNothing
 	ZonesShareNames
 
@@ -129,6 +130,7 @@ var table = [end]Entry{
 	SplitForgetsQueue:         {"split-forgets-queue", "a doubling keeps the holders and drops who waits", waiters},
 	SplitKeepsBoth:            {"split-keeps-both", "a doubling leaves the lock in the old bucket as well", waiters},
 	SessionIncarnationIgnored: {"session-incarnation-ignored", "an older incarnation of a session may still act", exclusion},
+	SessionOrderByConnection:  {"session-order-by-connection", "of two openings of a session that with the higher connection is the later one, whatever their incarnations", answered},
 	SessionCloseEndsNothing:   {"session-close-ends-nothing", "a session is told that it is closed and keeps its holds", answered},
 	ZonesShareNames:           {"zones-share-names", "a lock is looked up by its name in the first zone", zones},
 

@@ -15,6 +15,7 @@ type Campaign struct {
 	Seeds  uint64        // how many; 0: as long as Time
 	Time   time.Duration // no seed is begun after it; 0: without end
 	Jobs   int           // seeds at a time; 1 at least
+	Theme  string        // the faults of all seeds; "": as each draws
 	Shrink time.Duration // how long a failing seed is made smaller
 	Story  int           // lines of the story of a failing seed
 	Out    io.Writer     // what happens is told here
@@ -58,7 +59,8 @@ func (c Campaign) Run(ctx context.Context) Ledger {
 }
 
 func (c *campaign) one(seed uint64) {
-	r := Run(seed, 0)
+	recipe := Recipe{Seed: seed, Theme: c.Theme}
+	r := recipe.Run(0)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.ledger.add(&r)
@@ -72,12 +74,12 @@ func (c *campaign) one(seed uint64) {
 	class := Class(r.Wrong[0])
 	c.say("seed %d: %s\n", seed, c.ledger.Failed[len(c.ledger.Failed)-1].Wrong)
 	if c.told[class] || len(c.told) >= shrunkMost {
-		c.say("replay it: %s\n", Recipe{Seed: seed}.Command())
+		c.say("replay it: %s\n", recipe.Command())
 		return
 	}
 	c.told[class] = true
 	c.mu.Unlock()
-	text := Explain(Recipe{Seed: seed}, c.Campaign.Shrink, c.Story)
+	text := Explain(recipe, c.Campaign.Shrink, c.Story)
 	c.mu.Lock()
 	c.say("%s", text)
 }

@@ -66,9 +66,7 @@ func clientKinds() []kind {
 			if c == nil || c.of.secret == "" || c.session == "" {
 				return false
 			}
-			w.tell("%s gets a twin", c.name)
-			newMember(w, c.of)
-			w.after(w.between(second, 6*second), func() { c.die(false) })
+			c.twin()
 			return true
 		}},
 		{"session client closed", func(w *world) bool {
@@ -76,17 +74,46 @@ func clientKinds() []kind {
 			if c == nil || c.paused > w.now {
 				return false
 			}
-			for len(c.claims) > 0 {
-				c.unsay(c.claims[0])
-			}
-			c.do(c.m.Close)
-			w.after(w.between(100*ms, 3*second), func() {
-				c.die(false)
-				w.reborn(c.of)
-			})
+			c.quit(func() { w.reborn(c.of) })
 			return true
 		}},
 	}
+}
+
+// twin starts another process in the place of one that goes on: somebody took it for dead, perhaps because it has lost its connection
+// just now. It is stopped some time later, in an orderly way or not.
+func (c *member) twin() {
+	w := c.w
+	w.tell("%s gets a twin", c.name)
+	if s := c.seat; s != nil && w.draw(2) == 0 {
+		w.after(w.between(50*us, 20*ms), func() { c.awake(func() { c.broken(s) }) })
+	}
+	newMember(w, c.of, true)
+	orderly := w.draw(2) == 0
+	w.after(w.between(second, 6*second), func() {
+		switch {
+		case c.dead:
+		case orderly && c.paused <= w.now:
+			c.quit(func() {})
+		default:
+			c.die(false)
+		}
+	})
+}
+
+// quit is Client.Close, and the end of the process behind it.
+func (c *member) quit(then func()) {
+	for len(c.claims) > 0 {
+		c.unsay(c.claims[0])
+	}
+	for len(c.tools) > 0 { // Close takes back what it had asked for and has not heard of, which is granted perhaps
+		c.tools[0].lose("")
+	}
+	c.do(c.m.Close)
+	c.w.after(c.w.between(100*ms, 3*second), func() {
+		c.die(false)
+		then()
+	})
 }
 
 // someMember is any session client that lives and is not closed; nil if there is none.
@@ -119,7 +146,7 @@ func (w *world) reborn(of *person) {
 			}
 		}
 		if !w.healed {
-			newMember(w, of)
+			newMember(w, of, false)
 		}
 	})
 }

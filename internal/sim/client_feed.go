@@ -2,6 +2,7 @@ package sim
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -131,6 +132,9 @@ func (c *member) answered(in, id string, op subjects.Op, name string, r *mind.Re
 	switch {
 	case r.Refusal != nil:
 		e.Code, e.Reason, e.Why = r.Refusal.Code, r.Refusal.Reason, r.Refusal.Why
+		if e.Reason == subjects.ReasonSession {
+			e.Session = cmp.Or(in, c.last)
+		}
 		c.tell("%s (%s of %s) is refused: %v", id, op, name, r.Refusal)
 	case r.Err != nil:
 		e = &check.Event{Kind: check.GiveUp, Request: id}

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/opencluster/oclocks/broker/edge"
 	"github.com/opencluster/oclocks/internal/check"
 	mind "github.com/opencluster/oclocks/internal/machine"
 	"github.com/opencluster/oclocks/subjects"
@@ -43,6 +44,7 @@ type member struct {
 
 	events  string // subject of the session's events
 	session string // as told to the history
+	last    string // the same, or the one before
 	armed   int64  // when the timer rings, by the world's time
 	wishes  int    // that are not over
 	serial  int    // of requests
@@ -79,8 +81,8 @@ type errand struct {
 	done    bool
 }
 
-// newMember starts a process.
-func newMember(w *world, of *person) *member {
+// newMember starts a process. A twin comes back with the secret of the one before, others may.
+func newMember(w *world, of *person, twin bool) *member {
 	of.processes++
 	c := &member{
 		w: w, of: of, name: fmt.Sprintf("%s.%s.%d", of.zone, of.user, of.processes), rate: w.mix.rate(w.rnd),
@@ -95,7 +97,7 @@ func newMember(w *world, of *person) *member {
 		User: of.user, Buckets: 1, Timeout: 2 * time.Second, Name: c.name, FirstBeat: of.beats, Seed: w.rnd.Uint64(), MaxCalls: 1000,
 	}
 	of.beats += 1 << 32 // firstBeat counts by wall time
-	if of.secret != "" && w.draw(2) == 0 {
+	if of.secret != "" && (twin || w.draw(2) == 0) {
 		cfg.Secret, c.back = of.secret, true
 		w.count("comes back with a secret")
 	}
@@ -191,12 +193,22 @@ func (c *member) opened(events string) {
 	}
 	if c.session == address.ID {
 		c.w.count("session came back")
-		return
+	} else {
+		c.sessionOver("")
+		c.session, c.last = address.ID, address.ID
+		c.w.count("session opened")
 	}
-	c.sessionOver("")
-	c.session = address.ID
-	c.w.count("session opened")
-	c.note(&check.Event{Kind: check.SessionOpened, Session: c.session, Lease: info.Lease})
+	c.note(&check.Event{Kind: check.SessionOpened, Session: c.session, Lease: info.Lease, Incarnation: info.Incarnation,
+		Place: c.place(info.Session)})
+}
+
+// place is what tells which of two openings with one incarnation is the later one: the connections, in their order (package bucket).
+func (c *member) place(token string) string {
+	s, err := edge.NewSessions(clusterSecret, c.of.zone).Verify(c.of.user, token, time.Hour)
+	if err != nil {
+		c.w.fail("%s has the token %q: %v", c.name, token, err)
+	}
+	return fmt.Sprintf("%s %020d", s.Conn.Server, s.Conn.CID)
 }
 
 func (c *member) sessionOver(why string) {

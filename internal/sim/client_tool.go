@@ -58,7 +58,8 @@ func (c *member) useTool() {
 		t := &tool{c: c, token: opened.Session, events: opened.Events, id: address.ID, lease: int64(opened.Lease), left: 1 + w.draw(3)}
 		c.tools = append(c.tools, t)
 		c.wishes++
-		c.note(&check.Event{Kind: check.SessionOpened, Session: t.id, Lease: opened.Lease})
+		c.note(&check.Event{Kind: check.SessionOpened, Session: t.id, Lease: opened.Lease, Incarnation: opened.Incarnation,
+			Place: c.place(opened.Session)})
 		for range t.left {
 			t.acquire(w.lockName())
 		}

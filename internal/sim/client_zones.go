@@ -30,7 +30,7 @@ func (w *world) populate() {
 			continue
 		}
 		of := &person{zone: zone, user: fmt.Sprintf("u%d", number), beats: 1}
-		w.after(w.between(500*ms, 3*second), func() { newMember(w, of) })
+		w.after(w.between(500*ms, 3*second), func() { newMember(w, of, false) })
 	}
 }
 

@@ -24,7 +24,7 @@ var (
 	skip    = flag.String("skip", "", "with -seed: faults to leave out, by index, separated by commas")
 	nodes   = flag.Int("nodes", 0, "with -seed: at most so many nodes")
 	clients = flag.Int("clients", 0, "with -seed: at most so many clients of each sort")
-	theme   = flag.String("theme", "", "with -seed: the faults of this theme (theme.go), whatever the seed draws")
+	theme   = flag.String("theme", "", "the faults of this theme (theme.go), whatever the seed draws")
 	trouble = flag.Duration("trouble", 0, "with -seed: trouble for so long")
 
 	start  = flag.Uint64("start", 0, "first seed of a campaign; 0: one that no run has had")
@@ -103,7 +103,7 @@ func campaign() error {
 	if first == 0 {
 		first = uint64(time.Now().UnixNano())
 	}
-	c := sim.Campaign{Start: first, Seeds: *seeds, Time: *limit, Jobs: *jobs, Shrink: *shrink, Story: *story, Out: os.Stdout}
+	c := sim.Campaign{Start: first, Seeds: *seeds, Time: *limit, Jobs: *jobs, Theme: *theme, Shrink: *shrink, Story: *story, Out: os.Stdout}
 	if *seeds > 0 && !given("time") {
 		c.Time = 0
 	}
