@@ -22,10 +22,7 @@ type FSM struct {
 type version struct {
 	state  *State
 	digest uint64
-	head   uint64 // head of it, a part of the digest
 }
-
-func versionOf(s *State) *version { return &version{s, digest(s), head(s)} }
 
 // New is the configuration of a cluster that was not founded yet.
 func New() *FSM { return NewAt(Known) }
@@ -34,7 +31,7 @@ func New() *FSM { return NewAt(Known) }
 func NewAt(known uint32) *FSM {
 	f := &FSM{known: known}
 	s := &State{Settings: DefaultSettings()}
-	f.now.Store(versionOf(s))
+	f.now.Store(&version{s, digest(s)})
 	return f
 }
 
@@ -68,19 +65,17 @@ func (f *FSM) Apply(change uint64, command []byte) (any, error) {
 	if err != nil {
 		kept := *was.state
 		kept.Change = change
-		f.now.Store(&version{&kept, was.digest, was.head})
+		f.now.Store(&version{&kept, was.digest})
 		return Result{Change: change}.refuse(err), nil
 	}
 	if t.next.AppliedBy() > f.known {
 		f.stop = tooOld(f.known, t.next.Level)
 		return nil, f.stop
 	}
-	first := was.head
 	if c.Views == nil {
-		first = head(&t.next)
-		t.swap(was.head, first)
+		t.swap(head(was.state), head(&t.next))
 	}
-	f.now.Store(&version{&t.next, t.digest, first})
+	f.now.Store(&version{&t.next, t.digest})
 	return t.res, nil
 }
 

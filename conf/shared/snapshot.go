@@ -72,7 +72,7 @@ func (f *FSM) Restore(change uint64, text []byte) error {
 		return fmt.Errorf("%w: %w", ErrSnapshot, err)
 	}
 	s.Change = change
-	f.now.Store(versionOf(s))
+	f.now.Store(&version{s, digest(s)})
 	return nil
 }
 
