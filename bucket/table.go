@@ -25,9 +25,6 @@ type Config struct {
 	// Journaled says that changes are kept on disk, SyncAlways that each is on the disk before it is answered: both only
 	// for `durable` in grants.
 	Journaled, SyncAlways bool
-
-	// Few says that the table will be small: its memory grows by 16 locks and not by 1024. Nothing else depends on it.
-	Few bool
 }
 
 // The defaults of Limits.
@@ -102,13 +99,9 @@ func New(cfg Config) *Table {
 		cfg.Hash = xxhash.Sum64String
 	}
 	t := &Table{cfg: cfg, buckets: cfg.Buckets, byName: make(map[string]*zone), settings: make(map[string]ZoneSettings)}
-	many, some := uint8(10), uint8(6)
-	if cfg.Few {
-		many, some = 4, 4
-	}
-	t.locks.bits, t.holds.bits = many, many
-	t.shares.bits, t.extras.bits, t.waiters.bits, t.sessions.bits, t.entries.bits = some, some, some, some, some
-	t.locks.rests.bits = some
+	t.locks.bits, t.holds.bits = 10, 10
+	t.shares.bits, t.extras.bits, t.waiters.bits, t.sessions.bits, t.entries.bits = 6, 6, 6, 6, 6
+	t.locks.rests.bits = 6
 	t.wheel.node, t.wheel.at = t.timerNode, t.timerAt
 	return t
 }
