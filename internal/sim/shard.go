@@ -17,7 +17,7 @@ const (
 )
 
 func (w *world) tableConfig(number, buckets uint32) bucket.Config {
-	return bucket.Config{Bucket: number, Buckets: buckets, Limits: bucket.Limits{MaxLease: w.mix.maxLease}, Journaled: true, SyncAlways: w.mix.sync == journal.Always, Few: true}
+	return bucket.Config{Bucket: number, Buckets: buckets, Limits: bucket.Limits{MaxLease: w.mix.maxLease}, Journaled: true, SyncAlways: w.mix.sync == journal.Always}
 }
 
 // openBuckets is Daemon.openBuckets.
