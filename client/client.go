@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,13 +22,15 @@ import (
 // What is to be done is decided by package machine, under mu. Around it are the callback of the reply inbox, and two
 // goroutines: the loop, which has the timer and sees the connection break and come back, and the sender, which publishes.
 // They are two because a publish blocks on a connection that stands still, and the end of a lock's trust must not wait for
-// that. Two more have to do with servers that come and go: one tells those who listen, one measures how far they are.
+// that. Two more have to do with servers that come and go: one tells those who listen, one measures how far they are. Each lane
+// (lanes.go) has a sender and a callback of its own.
 type Client struct {
-	nc   *nats.Conn
-	own  bool // nc is closed with the client
-	user string
-	home *outlet // of nc
-	opts options
+	nc    *nats.Conn
+	own   bool // nc is closed with the client
+	user  string
+	inbox string  // prefix of the reply subjects, with the last dot
+	home  *outlet // of nc
+	opts  options
 
 	sub      *nats.Subscription // of the inbox
 	comings  *nats.Subscription // of servers that come and go
@@ -44,10 +47,12 @@ type Client struct {
 	missed    atomic.Bool // news was full
 	listening sync.Mutex
 	listeners []*func(subjects.ServerEvent)
-	waiters   sync.Pool // of *waiter: a lock and its release make far less garbage
+	wanted    chan wantedLane // to be opened; one for each lane at most
+	waiters   sync.Pool       // of *waiter: a lock and its release make far less garbage
 
 	mu        sync.Mutex
 	m         *machine.Machine
+	lanes     []*lane       // by their numbers, from 1 on; nil: it is not open
 	armed     int64         // when the timer rings
 	idle      chan struct{} // closed when a closed machine has nothing under way
 	connected bool          // as the machine knows it
@@ -57,7 +62,7 @@ type Client struct {
 
 func newClient(nc *nats.Conn, own bool, user string, o options) *Client {
 	c := &Client{
-		nc: nc, own: own, user: user, opts: o, timer: boottime.NewTimer(),
+		nc: nc, own: own, user: user, inbox: newInbox(user), opts: o, timer: boottime.NewTimer(),
 		remeasure: make(chan struct{}, 1), island: make(chan struct{}, 1),
 		news: make(chan subjects.ServerEvent, newsBuffer), quit: make(chan struct{}), idle: make(chan struct{}), armed: machine.Never,
 	}
@@ -68,8 +73,9 @@ func newClient(nc *nats.Conn, own bool, user string, o options) *Client {
 // start begins to listen.
 func (c *Client) start(cfg machine.Config) error {
 	c.m, c.conn, c.connected = machine.New(cfg), cfg.Conn, true
+	c.lanes, c.wanted = make([]*lane, cfg.Lanes), make(chan wantedLane, cfg.Lanes)
 	var err error
-	if c.sub, err = c.nc.Subscribe(c.home.inbox+"*", c.receive); err != nil {
+	if c.sub, err = c.nc.Subscribe(c.inbox+"*", c.receive); err != nil {
 		c.timer.Close()
 		return fmt.Errorf("subscribe to the inbox: %w", err)
 	}
@@ -91,6 +97,7 @@ func (c *Client) start(cfg machine.Config) error {
 	c.running.Go(c.herald)
 	if c.own {
 		c.running.Go(c.roam)
+		c.running.Go(c.keepLanes)
 	}
 	if c.own && c.opts.nearest {
 		c.running.Go(c.measure)
@@ -151,38 +158,54 @@ func (c *Client) Conn() *nats.Conn { return c.nc }
 // User is the caller's own token, the last of every subject: an nkey, or "anyone" in an open zone.
 func (c *Client) User() string { return c.user }
 
-// do runs a step of the machine at the present time and carries out what it wants; what may block is left to the sender.
+// do runs a step of the machine at the present time and carries out what it wants; what may block is left to the senders.
 func (c *Client) do(step func(now int64)) {
-	if c.step(step) {
-		signal(c.home.wake)
+	if o := c.step(step); o != nil {
+		signal(o.wake)
 	}
 }
 
 // doNow is do for those who have called the client and are going to wait for an answer: they publish their message themselves, which
 // saves the time that the sender needs to wake up.
 func (c *Client) doNow(step func(now int64)) {
-	if c.step(step) && !c.home.publish(false) {
-		signal(c.home.wake)
+	if o := c.step(step); o != nil && !o.publish(false) {
+		signal(o.wake)
 	}
 }
 
-// step runs a step of the machine. It says whether there is something new to be published.
-func (c *Client) step(step func(now int64)) bool {
+// step runs a step of the machine. It gives the outlet that has got something, if there is one; others are told.
+func (c *Client) step(step func(now int64)) *outlet {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	step(boottime.Now())
 	return c.perform()
 }
 
-// perform carries out the machine's actions, and says whether there is something new to be published. The caller holds mu.
-func (c *Client) perform() bool {
-	queued := len(c.home.queue)
+// perform carries out the machine's actions and gives the outlet that has got something, if there is one; others are told. The
+// caller holds mu.
+func (c *Client) perform() (first *outlet) {
+	put := func(o *outlet, out outgoing) {
+		switch o.queue = append(o.queue, out); {
+		case first == nil:
+			first = o
+		case first != o:
+			signal(o.wake)
+		}
+	}
 	for _, a := range c.m.Take() {
 		switch a.Kind {
 		case machine.Send:
-			c.home.queue = append(c.home.queue, outgoing{subject: a.Subject, reply: c.home.inbox + a.Reply, body: a.Body})
+			put(c.outlet(a.Lane), outgoing{subject: a.Subject, reply: c.inbox + a.Reply, body: a.Body})
 		case machine.Opened:
-			c.home.queue = append(c.home.queue, outgoing{subject: a.Subject, events: true})
+			put(c.home, outgoing{kind: follow, subject: a.Subject})
+		case machine.Listen:
+			put(c.home, outgoing{kind: listen, subject: c.inbox + a.Reply})
+		case machine.Unlisten:
+			put(c.home, outgoing{kind: unlisten, subject: c.inbox + a.Reply})
+		case machine.OpenLane:
+			c.wanted <- wantedLane{number: a.Lane, node: a.Node, inbox: c.inbox + a.Reply} // there is room for all
+		case machine.CloseLane:
+			c.endLane(a.Lane)
 		case machine.Anew: // before it is sent
 			c.opts.log.Info("a request goes on as a new one", "anew", a.Call.Req.Name, "operation", a.Call.Req.Op.String())
 		case machine.Finish:
@@ -200,7 +223,7 @@ func (c *Client) perform() bool {
 	if c.m.Idle() {
 		c.closeIdle()
 	}
-	return len(c.home.queue) > queued
+	return first
 }
 
 func (c *Client) closeIdle() {
@@ -219,9 +242,9 @@ func signal(ch chan struct{}) {
 	}
 }
 
-// receive takes a reply.
+// receive takes a reply, over whatever connection.
 func (c *Client) receive(msg *nats.Msg) {
-	token := msg.Subject[len(c.home.inbox):]
+	token := msg.Subject[strings.LastIndexByte(msg.Subject, '.')+1:]
 	if token == "" {
 		return
 	}

@@ -27,25 +27,24 @@ func Connect(ctx context.Context, url string, opts ...Option) (*Client, error) {
 	nc, own := o.conn, false
 	if nc == nil {
 		var err error
-		if nc, err = dial(ctx, url, o); err != nil {
+		if nc, err = dial(ctx, url, &o); err != nil {
 			return nil, err
 		}
 		own = true
 	}
-	at := nc.ConnectedUrlRedacted()
 	c, err := attach(ctx, nc, own, o)
 	if err != nil {
 		if own {
 			nc.Close()
 		}
-		return nil, fmt.Errorf("connect to the lock broker at %s: %w", at, err)
+		return nil, fmt.Errorf("connect to the lock broker at %s: %w", nc.ConnectedUrlRedacted(), err)
 	}
 	return c, nil
 }
 
-// dial connects to NATS.
-func dial(ctx context.Context, url string, o options) (*nats.Conn, error) {
-	nopts, err := natsOptions(ctx, url, o)
+// dial connects to NATS, and keeps the options with which it did.
+func dial(ctx context.Context, url string, o *options) (*nats.Conn, error) {
+	nopts, err := natsOptions(ctx, url, *o)
 	if err != nil {
 		return nil, err
 	}
@@ -59,6 +58,7 @@ func dial(ctx context.Context, url string, o options) (*nats.Conn, error) {
 	if o.nearest {
 		nopts.Servers, nopts.NoRandomize = nearestFirst(ctx, nopts.Servers), true
 	}
+	o.dialed = nopts
 	nc, err := nopts.Connect()
 	if errors.Is(err, nats.ErrAuthorization) || errors.Is(err, nats.ErrAuthExpired) || errors.Is(err, nats.ErrAuthRevoked) {
 		return nil, fmt.Errorf("connect to NATS at %s: %w: %w", strings.Join(nopts.Servers, ","), ErrDenied, err)
@@ -151,6 +151,7 @@ func attach(ctx context.Context, nc *nats.Conn, own bool, o options) (*Client, e
 	first := machine.Config{
 		User: user, Buckets: 1, Timeout: o.timeout, Lease: o.lease, Secret: o.secret, Name: o.name, Location: o.location,
 		FirstBeat: firstBeat(time.Now()), Seed: uint64(boottime.Now()), MaxCalls: maxCalls, Conn: connName(nc),
+		Lanes: c.lanesAllowed(), Busy: o.laneBusy,
 	}
 	if err := c.start(first); err != nil {
 		return nil, err
@@ -180,7 +181,7 @@ func connName(nc *nats.Conn) machine.Conn {
 	if err != nil || cid == 0 {
 		return machine.Conn{}
 	}
-	return machine.Conn{Server: nc.ConnectedServerId(), CID: cid}
+	return machine.Conn{Server: nc.ConnectedServerId(), CID: cid, Node: nc.ConnectedServerName()}
 }
 
 func newInbox(user string) string { return inboxPrefix(user) + "." + nuid.Next() + "." }

@@ -36,7 +36,16 @@
 // wait for it without an error. When the node dies that the client is connected to, the client goes to another one at once
 // (those that it was given and those that the cluster tells of), which takes milliseconds if the connection breaks and about
 // two seconds if the node just falls silent. It also leaves a node that answers but is cut off from the others, or that does
-// not reach a bucket's primary for longer than a fail-over takes, and rests a while if that did not help. See [WithNearest], [Client.Nearest] and [Client.OnServers].
+// not reach a bucket's primary for longer than a fail-over takes, and rests a while if that did not help. See [WithNearest],
+// [Client.Nearest] and [Client.OnServers].
+//
+// # Lanes
+//
+// A client that asks for many locks connects to their nodes as well, so that requests take the shortest way: such a connection is a
+// lane. Nothing depends on lanes: the session, its keep-alives and events stay on the first connection ([Client.Conn]), which alone
+// counts for what happens when a connection is closed ([WithGrace]); what a lane does not answer in time is asked again there. Lanes have
+// the options of the first connection, whose credentials and dialer may be called for several connections at a time; the caller's
+// other handlers are not called for them. See [WithOneConnection].
 //
 // # Requests
 //
@@ -49,6 +58,6 @@
 // # Reading order
 //
 // connect.go and options.go, client.go (the two goroutines around package machine, which does the thinking), claim.go,
-// mutex.go, rwmutex.go, semaphore.go, locker.go (drop-ins for package sync), operations.go, watch.go, servers.go, road.go
+// mutex.go, rwmutex.go, semaphore.go, locker.go (drop-ins for package sync), operations.go, watch.go, servers.go, lanes.go, road.go
 // and island.go (which server is near, where to reconnect, and when to leave one that is cut off).
 package client

@@ -34,6 +34,10 @@ type options struct {
 	timeout     time.Duration
 	nearest     bool
 	road        *road
+
+	oneConnection bool
+	laneBusy      int           // machine.Config.Busy; 0: its default
+	dialed        *nats.Options // of the connection that the client has made
 }
 
 func newOptions(opts []Option) options {
@@ -57,7 +61,7 @@ func WithCredentials(path string) Option { return func(o *options) { o.credentia
 // WithContext connects with a NATS context (those of the nats CLI), in place of NATS_CONTEXT and the selected one.
 func WithContext(name string) Option { return func(o *options) { o.context = name } }
 
-// WithConn uses a connection of the caller's, which stays open when the client is closed. Permission errors of the NATS
+// WithConn uses a connection of the caller's, and no other, which stays open when the client is closed. Permission errors of the NATS
 // server go to that connection's own error handler, so a request that they hit ends only with its context.
 func WithConn(nc *nats.Conn) Option { return func(o *options) { o.conn = nc } }
 
@@ -83,6 +87,11 @@ func WithLocation(location string) Option { return func(o *options) { o.location
 // broken connection to the nearest of all that the cluster has told. Without it the choice is random, which spreads clients
 // evenly.
 func WithNearest() Option { return func(o *options) { o.nearest = true } }
+
+// WithOneConnection sends everything over one connection. Without it, a client that asks for many locks connects to their nodes
+// as well, 16 at most, so that each request takes the shortest way; such a connection is closed when it is idle, and nothing
+// depends on it. There is one connection anyway over WebSockets, with WithConn, and with nats.IgnoreDiscoveredServers.
+func WithOneConnection() Option { return func(o *options) { o.oneConnection = true } }
 
 // WithLogger logs what the client does on its own behalf: reconnects, lost locks. Without it nothing is logged.
 func WithLogger(log *slog.Logger) Option { return func(o *options) { o.log = log } }

@@ -141,10 +141,10 @@ func (s *session) find(beat uint64) (sentBeat, bool) {
 }
 
 // current says whether what was sent in an era of the session proves that the broker has heard: only that of the present one
-// does. Between a disconnect and the return of the session the broker may answer a late message of the old
-// connection and yet end the holds.
+// does, while its connection lasts. Between a disconnect and the return of the session the broker may answer a late message of
+// the old connection, or one that came over a lane, and yet end the holds.
 func (m *Machine) current(era uint64) bool {
-	return m.session.phase == open && era == m.session.era
+	return m.connected && m.session.phase == open && era == m.session.era
 }
 
 // Kept takes a node's answer to a keep-alive.

@@ -28,6 +28,7 @@ type Call struct {
 	prev      *Call
 	next      *Call
 	subject   string
+	lane      *lane             // over which it was sent the newest time; nil: the home connection
 	since     int64             // a probe: when its bucket was found vacant
 	bucket    uint32            // of the name, as of the newest sending or of the try that found it vacant
 	era       uint64            // of the session that it was last sent with

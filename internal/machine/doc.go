@@ -55,6 +55,7 @@
 //     bucket before and is unanswered, since the old primary may have taken it with it. A waiter that the new primary knows
 //     keeps its place; it is answered without that as well;
 //   - after silence: at first what answers usually take (roundtrip.go), then ever longer;
+//   - when the lane is lost that it was sent over, or leads to a node that is not the primary (lane.go): over the home connection;
 //   - over a new connection: everything.
 //
 // A refusal 421 brings the map; a newer one is followed at once, any other is waited for, a little longer each time. The
@@ -64,5 +65,5 @@
 //
 // machine.go (the state, inputs and actions), call.go and send.go (requests), reply.go (answers), acquire.go (what ends an
 // acquire), session.go (opening, coming back, the end), hold.go (trust), beat.go (keep-alives), compare.go (their hash), extend.go (other time limits), orphan.go (holds that the
-// broker has again), home.go (where buckets are), vacancy.go (buckets without a primary), roundtrip.go; road.go and roam.go (which server to connect to).
+// broker has again), home.go (where buckets are), lane.go (connections to their nodes), vacancy.go (buckets without a primary), roundtrip.go; road.go and roam.go (which server to connect to).
 package machine

@@ -91,6 +91,7 @@ func TestFailoversLoseNothing(t *testing.T) {
 		draw := func(n int) int { return rapid.IntRange(0, n-1).Draw(t, "n") }
 		w := newWorld(draw, t.Logf, 0.95, 1, 1.05)
 		w.longest = simLease / 8
+		w.useLanes(draw(2) * 2)
 		w.checks = func() {
 			w.checkTrust(t)
 			w.checkNothingLost(t)
@@ -107,6 +108,8 @@ func TestFailoversLoseNothing(t *testing.T) {
 				c.carryOut()
 			case what == 7:
 				w.handOver(draw(simBuckets))
+			case what == 9:
+				c.breakLane(c.someLane())
 			case what == 8:
 				w.kill(w.nodes[draw(len(w.nodes))])
 				w.run(w.now + 2*simLease) // it is back

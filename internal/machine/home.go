@@ -8,6 +8,7 @@ type home struct {
 	bucket uint32
 	node   string // "" if not known
 	epoch  uint64
+	astray bool // a lane to the node did not lead to the primary, who has not told of himself since
 
 	tally tally // of the answer that is being compared
 	odd   odd
@@ -33,7 +34,7 @@ func (m *Machine) primaryIs(now int64, at *home, epoch uint64, node string, but 
 		return
 	}
 	changed := at.epoch != 0 && epoch > at.epoch
-	at.node, at.epoch = node, epoch
+	at.node, at.epoch, at.astray = node, epoch, false
 	if changed {
 		m.resendTo(now, at.bucket, but)
 	}

@@ -22,13 +22,17 @@ type Config struct {
 	FirstBeat uint64 // number of the first keep-alive: above that of every earlier process that had the same session; 16 for each millisecond
 	Seed      uint64 // of the jitter of repeated requests
 	MaxCalls  int    // unfinished requests at most; beyond, Submit refuses
+	Lanes     int    // lanes at most; 0 for none
+	Busy      int    // requests to a node in a second that are worth a lane; 0 for the default
 	Conn      Conn   // the connection at the start
 }
 
-// Conn names the NATS connection, so that the broker notices when it is closed. The zero Conn is unknown.
+// Conn names the NATS connection, so that the broker notices when it is closed. The zero Conn is unknown. Node is the node that
+// it goes to, "" if that is not known.
 type Conn struct {
 	Server string
 	CID    uint64
+	Node   string
 }
 
 // ActionKind says what an Action is.
@@ -36,18 +40,24 @@ type ActionKind uint8
 
 // The actions.
 const (
-	Send   ActionKind = iota // publish Body on Subject with the reply token Reply
-	Finish                   // Call is over, its Result is set
-	Change                   // Hold has ended: it is lost or released, see its Err
-	Opened                   // a session is open: subscribe to the events on Subject and no other session's
-	Anew                     // Call goes on as a new request; what was sent before may have its effect too
+	Send      ActionKind = iota // publish Body on Subject with the reply token Reply
+	Finish                      // Call is over, its Result is set
+	Change                      // Hold has ended: it is lost or released, see its Err
+	Opened                      // a session is open: subscribe to the events on Subject and no other session's
+	Anew                        // Call goes on as a new request; what was sent before may have its effect too
+	OpenLane                    // connect to Node, subscribe there to Reply, and say LaneOpened, and later LaneLost; or LaneLost alone
+	CloseLane                   // end the lane, and say nothing
+	Listen                      // subscribe to Reply over the home connection
+	Unlisten                    // end that
 )
 
 // Action is something that the caller is to do.
 type Action struct {
 	Kind    ActionKind
 	Subject string
-	Reply   string // last token of the reply subject
+	Reply   string // last tokens of the reply subject
+	Lane    int    // number of the lane; Send: 0 is the home connection, and so is one that has ended meanwhile
+	Node    string
 	Body    []byte
 	Call    *Call
 	Hold    *Hold
@@ -69,6 +79,9 @@ type Machine struct {
 	asking    *Call            // the info request that looks for the new map
 	homes     map[uint32]*home // by bucket: where the buckets are that the machine has something in
 	vacant    []*Call          // probes of the buckets whose primary nobody can reach, oldest first
+	lanes     map[string]*lane // by node
+	slots     []slot           // those that are open or about to be
+	lanesDue  int64            // no lane is idle before
 
 	ids      uint64
 	byID     map[uint64]*Call
@@ -89,7 +102,7 @@ type Machine struct {
 func New(cfg Config) *Machine {
 	return &Machine{
 		cfg: cfg, rng: cfg.Seed, connected: true, conn: cfg.Conn, buckets: cfg.Buckets, byID: map[uint64]*Call{},
-		homes: map[uint32]*home{}, callsDue: Never, holdsDue: Never,
+		homes: map[uint32]*home{}, lanes: map[string]*lane{}, slots: make([]slot, cfg.Lanes), callsDue: Never, holdsDue: Never, lanesDue: Never,
 		session: session{secret: cfg.Secret, beat: cfg.FirstBeat, nextRound: Never, retryAt: Never, keepIdle: cfg.Secret != ""},
 	}
 }
@@ -105,7 +118,7 @@ func (m *Machine) act(a Action) { m.out = append(m.out, a) }
 
 // Next is when Tick is to be called, Never if nothing is under way. It may be early, never late.
 func (m *Machine) Next() int64 {
-	return min(m.callsDue, m.holdsDue, m.roundDue())
+	return min(m.callsDue, m.holdsDue, m.lanesDue, m.roundDue())
 }
 
 // Tick does what has become due by now.
@@ -117,6 +130,7 @@ func (m *Machine) Tick(now int64) {
 		m.resendDue(now, &m.session.flight)
 	}
 	m.tickBeats(now)
+	m.tickLanes(now)
 }
 
 // Calls is the number of unfinished requests, those of the machine itself included.

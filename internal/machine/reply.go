@@ -24,6 +24,7 @@ func (m *Machine) Reply(now int64, token uint64, data []byte, refusal *subjects.
 	case refusal == nil:
 		m.answered(now, c, data)
 	case refusal.Code == 421:
+		m.strayed(c)
 		m.relocate(now, c, refusal)
 	case refusal.Code == 503:
 		m.pause(now, c, refusal, minBackoff, maxBackoff)
@@ -41,6 +42,8 @@ func (m *Machine) Unreachable(now int64, token uint64) {
 	case c == nil || c.state != flying:
 	case c.role == toProbe:
 		m.probed(now, c, nobodyListens)
+	case m.strayed(c):
+		m.send(now, c)
 	case c.Req.Op.OnName():
 		m.vacate(now, c)
 	default:

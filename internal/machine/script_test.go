@@ -16,11 +16,14 @@ type script struct {
 	now  int64
 	sent []sentMessage
 	over []*Call
+
+	lanes []string // what it wants done with lanes
 }
 
 type sentMessage struct {
 	reply   string
 	subject string
+	lane    int
 	req     subjects.Request
 }
 
@@ -44,13 +47,21 @@ func (s *script) do(step func(now int64)) {
 			if err != nil {
 				s.t.Fatal(err)
 			}
-			msg := sentMessage{reply: a.Reply, subject: a.Subject}
+			msg := sentMessage{reply: a.Reply, subject: a.Subject, lane: a.Lane}
 			if r := msg.req.Decode(addr.Op, a.Body); r != nil {
 				s.t.Fatalf("%s: %v", a.Body, r)
 			}
 			s.sent = append(s.sent, msg)
 		case Finish:
 			s.over = append(s.over, a.Call)
+		case OpenLane:
+			s.lanes = append(s.lanes, "open "+a.Node+" "+a.Reply)
+		case CloseLane:
+			s.lanes = append(s.lanes, "close")
+		case Listen:
+			s.lanes = append(s.lanes, "listen "+a.Reply)
+		case Unlisten:
+			s.lanes = append(s.lanes, "unlisten "+a.Reply)
 		}
 	}
 }

@@ -87,6 +87,8 @@ func (m *Machine) send(now int64, c *Call) {
 	if c.numbered() {
 		c.Req.Done = m.session.flight.head.Req.Number
 	}
+	c.subject, c.bucket = m.subjectOf(c.Req)
+	c.lane = m.laneFor(now, c)
 	if c.first == 0 {
 		c.first = now
 	}
@@ -103,9 +105,12 @@ func (m *Machine) send(now int64, c *Call) {
 	c.state = flying
 	c.due = now + m.patience(c)
 	m.callsDue = min(m.callsDue, c.due)
-	c.subject, c.bucket = m.subjectOf(c.Req)
 	body := make([]byte, 0, bodySize+len(c.Req.Name)+len(c.Req.Session)+len(c.Req.Data))
-	m.act(Action{Kind: Send, Subject: c.subject, Reply: CallToken(c.replyToken()), Body: c.Req.AppendJSON(body)})
+	out := Action{Kind: Send, Subject: c.subject, Reply: CallToken(c.replyToken()), Body: c.Req.AppendJSON(body)}
+	if c.lane != nil {
+		out.Lane, out.Reply = c.lane.number, laneReplies(c.lane.number, out.Reply)
+	}
+	m.act(out)
 }
 
 // bodySize is room for the fields of a request that most requests have.
@@ -204,6 +209,7 @@ func (m *Machine) resendDue(now int64, l *callList) {
 		default:
 			if c.state == flying {
 				c.silent++
+				m.doubtLane(now, c)
 			}
 			m.send(now, c)
 		}

@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"strings"
 	"time"
 
 	"github.com/opencluster/oclocks/bucket"
@@ -101,6 +102,7 @@ func (w *world) kill(n *simNode) {
 	n.life++
 	w.lose(n)
 	for _, c := range w.clients {
+		c.breakLane(c.laneTo(n))
 		switch {
 		case c.node == n:
 			c.disconnect()
@@ -166,8 +168,9 @@ func (w *world) bucketMap() *subjects.Map {
 // unreachable is what the NATS server says if nobody listens.
 func (w *world) unreachable(c *simClient, reply string) {
 	id := replyID(reply)
-	keep := reply[len(c.user)+1] == 'k'
-	c.deliver(nil, func(now int64) {
+	_, token, _ := strings.Cut(reply, ".")
+	keep := token[0] == 'k'
+	c.deliverTo(token, nil, func(now int64) {
 		if keep {
 			c.m.KeepRefused(now, id, nobodyListens)
 			return

@@ -28,6 +28,7 @@ func simulate(t *rapid.T) {
 	draw := func(n int) int { return rapid.IntRange(0, n-1).Draw(t, "n") }
 	w := newWorld(draw, t.Logf, 0.9, 1, 1.1)
 	w.totals = draw(4) == 0
+	w.useLanes(draw(2) * 2)
 	w.checks = func() { w.checkTrust(t) }
 	w.trouble = true
 	for range rapid.IntRange(1, 60).Draw(t, "steps") {
@@ -70,6 +71,10 @@ func (w *world) act(t *rapid.T, c *simClient, what int) {
 		w.kill(w.nodes[w.draw(len(w.nodes))])
 	case what == 16:
 		w.freeze(w.nodes[w.draw(len(w.nodes))])
+	case what == 17:
+		c.breakLane(c.someLane())
+	case what == 18:
+		c.muteLane(c.someLane())
 	}
 	c.carryOut()
 }

@@ -51,6 +51,8 @@ type simClient struct {
 	holds  []*Hold
 	events string
 	node   *simNode // that it is connected to
+	lanes  map[int]*simLane
+	hears  map[string]bool // what it listens to over the home connection, for lanes
 }
 
 type event struct {
@@ -91,7 +93,8 @@ func newWorld(draw func(int) int, logf func(string, ...any), rates ...float64) *
 		w.promote(int(b), w.nodes[int(b)%len(w.nodes)])
 	}
 	for i, rate := range rates {
-		c := &simClient{w: w, user: "u" + strconv.Itoa(i), rate: rate, up: true, epoch: 1, node: w.nodes[i%len(w.nodes)]}
+		c := &simClient{w: w, user: "u" + strconv.Itoa(i), rate: rate, up: true, epoch: 1, node: w.nodes[i%len(w.nodes)],
+			lanes: map[int]*simLane{}, hears: map[string]bool{}}
 		c.m = New(Config{
 			User: c.user, Buckets: simBuckets, Timeout: time.Duration(simLease / 5), Lease: time.Duration(simLease),
 			FirstBeat: uint64(i) << 20, Seed: uint64(i), MaxCalls: 1000, Conn: c.conn(),
@@ -186,16 +189,16 @@ func (w *world) perform(b int, effects []bucket.Effect) {
 	}
 }
 
-// reply publishes an answer of any node; the reply subject is <user>.<token>.
+// reply publishes an answer of any node; the reply subject is <user>.<token>, or <user>.<lane>.<token>.
 func (w *world) reply(to string, body subjects.Body) { w.replyFrom(nil, to, body) }
 
 func (w *world) replyFrom(n *simNode, to string, body subjects.Body) {
-	user, token, _ := strings.Cut(to, ".")
+	user, reply, _ := strings.Cut(to, ".")
 	data := body.AppendJSON(nil)
 	w.logf("%v %s is answered %s", time.Duration(w.now), to, data)
 	for _, c := range w.clients {
 		if c.user == user {
-			c.deliver(n, func(now int64) { c.receive(now, token, data) })
+			c.deliverTo(reply, n, func(now int64) { c.receive(now, reply, data) })
 		}
 	}
 }
@@ -212,7 +215,7 @@ func (c *simClient) due() int64 {
 }
 
 func (c *simClient) conn() Conn {
-	return Conn{Server: "s", CID: uint64(1+c.epoch)*100 + uint64(c.user[1])}
+	return Conn{Server: "s", CID: uint64(1+c.epoch)*100 + uint64(c.user[1]), Node: c.node.name}
 }
 
 // deliver brings something from a node, if the connection lives until then. Messages of one connection keep their order.
@@ -249,10 +252,12 @@ func (c *simClient) wake(do func()) {
 	do()
 }
 
-// replyID is the number in the last token of a reply subject.
+// lastToken is that of a reply subject.
+func lastToken(reply string) string { return reply[strings.LastIndexByte(reply, '.')+1:] }
+
+// replyID is the number in it.
 func replyID(reply string) uint64 {
-	_, token, _ := strings.Cut(reply, ".")
-	id, err := strconv.ParseUint(token[1:], 36, 64)
+	id, err := strconv.ParseUint(lastToken(reply)[1:], 36, 64)
 	if err != nil {
 		panic(err)
 	}
@@ -260,8 +265,8 @@ func replyID(reply string) uint64 {
 }
 
 // receive is what package client does with a reply.
-func (c *simClient) receive(now int64, token string, data []byte) {
-	id := replyID("." + token)
+func (c *simClient) receive(now int64, reply string, data []byte) {
+	token, id := lastToken(reply), replyID(reply)
 	refusal, _ := subjects.DecodeRefusal(data)
 	switch {
 	case token[0] == 'c':
@@ -285,6 +290,12 @@ func (c *simClient) carryOut() {
 			c.send(a)
 		case Opened:
 			c.events = a.Subject
+		case OpenLane:
+			c.openLane(a.Node, a.Lane)
+		case CloseLane:
+			delete(c.lanes, a.Lane)
+		case Listen, Unlisten:
+			c.hears[a.Reply] = a.Kind == Listen
 		case Finish:
 			if a.Call.Hold != nil && a.Call.Result.Grant != nil {
 				c.holds = append(c.holds, a.Call.Hold)
@@ -298,11 +309,17 @@ func (c *simClient) carryOut() {
 
 // send brings a message to the broker, late or never. What was sent over a connection that breaks may still arrive.
 func (c *simClient) send(a Action) {
-	if !c.up || c.w.trouble && c.w.draw(20) == 0 {
+	lane := c.lanes[a.Lane]
+	switch {
+	case lane == nil && !c.up, lane != nil && lane.mute, c.w.trouble && c.w.draw(20) == 0:
 		return
 	}
 	body := append([]byte(nil), a.Body...)
-	via, life := c.node, c.node.life
+	via := c.node
+	if lane != nil {
+		via = lane.node
+	}
+	life := via.life
 	arrive := func() {
 		if via.up && via.life == life {
 			c.w.receive(c, a.Subject, c.user+"."+a.Reply, body)

@@ -45,6 +45,9 @@ func clientKinds() []kind {
 			if c.seat != nil {
 				c.seat.cut = true
 			}
+			for _, l := range c.openLanes() {
+				l.seat.cut = true
+			}
 			w.tell("%s is cut off for %s", c.name, span(until-w.now))
 			return true
 		}},

@@ -42,6 +42,9 @@ func serverID(m *machine, gen int) string { return "S" + m.id + "." + strconv.It
 // alive says whether the server's process still is the one that the connection was made to.
 func (s *seat) alive() bool { return s.at.p != nil && s.at.gen == s.gen }
 
+// answers says whether the server answers a ping.
+func (s *seat) answers() bool { return !s.cut && s.alive() && s.at.paused <= s.at.w.now }
+
 // connect tries one server after the other until one takes the connection: nats.go with road.next.
 func (c *member) connect() {
 	i, rest := c.road.Next(c.hosts, c.w.rnd.Int64N)
@@ -73,7 +76,7 @@ func (c *member) arrive(m *machine) {
 	c.note(&check.Event{Kind: check.Connected})
 	w.count("connected")
 	w.tell("%s connects to %v as %d", c.name, m, c.seat.cid)
-	conn := mind.Conn{Server: c.seat.server(), CID: c.seat.cid}
+	conn := mind.Conn{Server: c.seat.server(), CID: c.seat.cid, Node: m.id}
 	if w.draw(8) == 0 {
 		conn = mind.Conn{} // behind something that does not tell
 	}
@@ -131,6 +134,11 @@ func (w *world) closedByClient(zone string, s *seat, later int64) {
 func (w *world) serverEnded(m *machine) {
 	id := m.id
 	for _, c := range w.members {
+		for _, l := range c.openLanes() {
+			if l.seat.at == m && w.draw(5) > 0 {
+				w.after(w.between(50*us, 5*ms), func() { c.awake(func() { c.laneBroken(l) }) })
+			}
+		}
 		switch s := c.seat; {
 		case s == nil:
 		case s.at == m && w.draw(5) > 0:
@@ -158,11 +166,12 @@ const (
 func (c *member) ping() {
 	c.awake(func() {
 		defer c.w.after(int64(float64(pingEvery)/c.rate), c.ping)
+		c.pingLanes()
 		s := c.seat
 		if s == nil {
 			return
 		}
-		if s.cut || !s.alive() || s.at.paused > c.w.now {
+		if !s.answers() {
 			if c.missed++; c.missed > pingsUnmet {
 				c.w.count("stale connection")
 				c.broken(s)
@@ -186,9 +195,9 @@ func (c *member) ping() {
 	})
 }
 
-// send is a publish. What is sent over a connection that breaks is lost, or has come.
-func (c *member) send(subject, reply string, body []byte) {
-	w, s := c.w, c.seat
+// send is a publish over a connection. What is sent over one that breaks is lost, or has come.
+func (c *member) send(s *seat, subject, reply string, body []byte) {
+	w := c.w
 	if s == nil {
 		return
 	}
@@ -304,14 +313,22 @@ func (p *process) pass(o *machine, l *letter) {
 
 // hear is an answer that a node publishes into the client's inbox.
 func (c *member) hear(from *machine, token string, body subjects.Body) {
+	c.hearOver(c.seat, from, token, body)
+}
+
+// hearOver is hear over one of the client's connections.
+func (c *member) hearOver(s *seat, from *machine, token string, body subjects.Body) {
 	_, refused := body.(*subjects.Refusal)
 	data := body.AppendJSON(nil)
-	c.bring(from, "answer", func() { c.receive(token, data, refused) })
+	c.bringOver(s, from, "answer", func() { c.receive(token, data, refused) })
 }
 
 // bring takes something from a node to the client, over the server that it is connected to.
-func (c *member) bring(from *machine, what string, do func()) {
-	w, s := c.w, c.seat
+func (c *member) bring(from *machine, what string, do func()) { c.bringOver(c.seat, from, what, do) }
+
+// bringOver is bring over one of the client's connections.
+func (c *member) bringOver(s *seat, from *machine, what string, do func()) {
+	w := c.w
 	if s == nil || s.over {
 		return
 	}
@@ -346,7 +363,7 @@ func (c *member) down(s *seat, do func()) {
 			return
 		}
 		c.awake(func() {
-			if c.seat == s {
+			if !s.over {
 				do()
 				c.carryOut()
 			}

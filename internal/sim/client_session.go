@@ -34,13 +34,15 @@ type member struct {
 	deaf   int64 // no event comes to it until then
 	dead   bool
 
-	road   mind.Road
-	roam   mind.Roam
-	hosts  []string // in the order in which nats.go has them
-	seat   *seat    // nil: there is no connection
-	barred map[int]int64
-	missed int // pings that were not answered
-	lost   int // looks at which the server had no lease
+	road      mind.Road
+	roam      mind.Roam
+	hosts     []string // in the order in which nats.go has them
+	seat      *seat    // nil: there is no connection
+	barred    map[int]int64
+	lanes     []*lane // by their numbers, from 1 on; nil: it is not open
+	laneBoxes []*laneBox
+	missed    int // pings that were not answered
+	lost      int // looks at which the server had no lease
 
 	events  string // subject of the session's events
 	session string // as told to the history
@@ -104,6 +106,10 @@ func newMember(w *world, of *person, twin bool) *member {
 	if w.draw(2) == 0 {
 		cfg.Lease = time.Duration(w.between(300*ms, 5*second))
 	}
+	if w.draw(2) == 0 {
+		cfg.Lanes, cfg.Busy = 1+w.draw(3), 1+w.draw(3)
+		c.useLanes(cfg.Lanes)
+	}
 	c.m = mind.New(cfg)
 	c.m.Disconnected(c.clock()) // package client connects first
 	w.members = append(w.members, c)
@@ -148,7 +154,16 @@ func (c *member) carryOut() {
 		for _, a := range append([]mind.Action(nil), actions...) {
 			switch a.Kind {
 			case mind.Send:
-				c.send(a.Subject, c.box+"."+a.Reply, a.Body)
+				if a.Lane > 0 {
+					c.w.count("request over a lane")
+				}
+				c.send(c.seatOf(a.Lane), a.Subject, c.box+"."+a.Reply, a.Body)
+			case mind.OpenLane:
+				c.openLane(a.Node, a.Lane)
+			case mind.CloseLane:
+				c.closeLane(c.lanes[a.Lane-1])
+			case mind.Listen, mind.Unlisten:
+				c.listen(a.Reply, a.Kind == mind.Listen)
 			case mind.Opened:
 				c.opened(a.Subject)
 			case mind.Finish:
@@ -296,6 +311,10 @@ func (c *member) die(power bool) {
 		}
 		c.seat = nil
 	}
+	for _, l := range c.openLanes() {
+		l.seat.cut = l.seat.cut || power
+		c.closeLane(l)
+	}
 }
 
 // buried forgets processes that are dead.
@@ -304,6 +323,9 @@ func (w *world) buried() {
 	for _, c := range w.members {
 		if c.dead {
 			delete(w.inboxes, address{c.of.zone, c.box})
+			for _, b := range c.laneBoxes {
+				delete(w.inboxes, address{c.of.zone, c.laneBox(b.number)})
+			}
 			continue
 		}
 		kept = append(kept, c)

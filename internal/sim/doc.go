@@ -37,7 +37,7 @@
 //	links.go    broker/links.go (send, flush, receive)
 //	request.go  broker/cell.go, park.go, pump.go, forward.go, queue.go (request, turn, unpark: who carries out what broker/parking decides)
 //	edge.go     broker/pump.go (receive, prepare, dispatch), local.go, gather.go, collect.go (the rounds), system.go, perform.go (publish)
-//	client_session.go  client/client.go (perform, receive), goroutines.go
+//	client_session.go, client_lanes.go  client/client.go (perform, receive), goroutines.go, lanes.go
 //	client_nats.go     nats.go and the NATS server between clients and nodes: subjects and queue groups, who sees whom, pings, client/island.go's
 //	                   questions; who tells clients of nodes that come and go (broker/announcer.go) is drawn at random
 //	disk.go     arbiter/disk.go: a write is there whole or not at all, a flipped bit is found by the sums (bbolt itself is not here)

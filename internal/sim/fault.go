@@ -12,7 +12,7 @@ type kind struct {
 // allKinds are the faults that the driver causes.
 func allKinds() []kind {
 	var all []kind
-	for _, list := range [][]kind{processKinds, networkKinds, trapKinds, diskKinds, clockKinds, operatorKinds, simpleKinds, clientKinds()} {
+	for _, list := range [][]kind{processKinds, networkKinds, trapKinds, diskKinds, clockKinds, operatorKinds, simpleKinds, clientKinds(), laneKinds()} {
 		all = append(all, list...)
 	}
 	return all

@@ -1,0 +1,22 @@
+package client
+
+import "github.com/nats-io/nats.go"
+
+// WithBusyLanes opens a lane to a node after so many requests to it in a second.
+func WithBusyLanes(n int) Option { return func(o *options) { o.laneBusy = n } }
+
+// Lanes are the connections of the lanes that the client has, by node.
+func (c *Client) Lanes() map[string]*nats.Conn {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	lanes := map[string]*nats.Conn{}
+	for _, l := range c.lanes {
+		if l != nil {
+			lanes[l.nc.ConnectedServerName()] = l.nc
+		}
+	}
+	return lanes
+}
+
+// LanesAllowed is how many lanes the client may have.
+func (c *Client) LanesAllowed() int { return c.lanesAllowed() }
