@@ -55,6 +55,9 @@ func (z *zone) forgetEnds(n int) bool {
 		return false
 	}
 	z.ended.forget(n)
+	if z.locks == 0 {
+		z.index, z.order = index{}, ordered{locks: z.order.locks}
+	}
 	if len(z.tickets) == 0 {
 		z.tickets = make(map[uint64]uint32)
 	}
