@@ -96,7 +96,7 @@ func usedZones(ctx context.Context, d *rig.Daemons, t *table, fresh float64) err
 	if err != nil {
 		return err
 	}
-	t.add(fmt.Sprintf("%s: a zone, after %d pairs", d.Label, fewPairs), kibibytes((used-fresh)/manyZones))
+	t.add(fmt.Sprintf("%s: what %d pairs in it add", d.Label, fewPairs), kibibytes((used-fresh)/manyZones))
 	return nil
 }
 

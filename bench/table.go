@@ -105,6 +105,9 @@ func zoneThatWasBusy() (busy, idle float64, err error) {
 	if err != nil {
 		return 0, 0, err
 	}
+	if err := f.shortPair(); err != nil { // what all zones share is there then
+		return 0, 0, err
+	}
 	before := heap()
 	for z := range zones {
 		for i := range busyPairs {
