@@ -11,9 +11,13 @@ import (
 	"github.com/opencluster/oclocks/bucket/chain"
 )
 
-// missed is in the incarnation of a copy that begins with nothing though its bucket is half of another one: the copy that
-// the views name began with that half, so this one must be another.
-const missed = 1 << 31
+// missedInc is the incarnation of a copy that begins with nothing though its bucket is half of another one. The views name the copy
+// that began with that half, which is the member that the other bucket's copy was then, so this one must be another; and that one may
+// have missed its own half before. So the upper bits of the counter have how many doublings it took to make the bucket: more than for
+// any bucket that it came from. A copy begins anew less than 2^27 times in a life of its node (chain.Replica adds 1).
+func missed(number uint32, life uint64) uint64 {
+	return life<<32 | uint64(bits.Len32(number))<<27
+}
 
 // Past is what the journal of a node had, by bucket.
 type Past map[uint32]Start
@@ -62,7 +66,7 @@ func (p Past) Begin(number uint32, node, life uint64) (start Start, self chain.M
 	start, self = p[number], chain.Member{Node: node, Inc: life << 32}
 	missing, ok := p.begins(number)
 	if missing {
-		self.Inc |= missed
+		self.Inc = missedInc(number, life)
 	}
 	start.Halves = slices.DeleteFunc(slices.Clone(start.Halves), func(h Half) bool {
 		_, there := p[h.Table.Bucket()]
@@ -116,7 +120,7 @@ func ParentOf(number uint32) uint32 {
 func (f *Fork) Self(node, life uint64) chain.Member {
 	self := chain.Member{Node: node, Inc: life << 32}
 	if f.Start.Table == nil {
-		self.Inc |= missed
+		self.Inc = missedInc(f.Bucket, life)
 	}
 	return self
 }
