@@ -15,7 +15,7 @@ import (
 // that began with that half, which is the member that the other bucket's copy was then, so this one must be another; and that one may
 // have missed its own half before. So the upper bits of the counter have how many doublings it took to make the bucket: more than for
 // any bucket that it came from. A copy begins anew less than 2^27 times in a life of its node (chain.Replica adds 1).
-func missed(number uint32, life uint64) uint64 {
+func missedInc(number uint32, life uint64) uint64 {
 	return life<<32 | uint64(bits.Len32(number))<<27
 }
 
