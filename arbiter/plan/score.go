@@ -59,35 +59,14 @@ func mix(bucket uint32, node uint64) uint64 {
 	return xxhash.Sum64(b[:])
 }
 
-// Keeps says whether the node should have a copy of the bucket: it is the primary, or one of as many others as the setting
-// copies asks for, those with the best score. Whoever has a copy and should not leaves the chain when enough others have one.
+// Keeps says whether the node should have a copy of the bucket: it is one of its keepers. Whoever has a copy and should not leaves the
+// chain when enough others have one.
 func Keeps(state *shared.State, bucket uint32, node uint64) bool {
-	n := state.Node(node)
-	if n == nil || n.Arbiter {
-		return false
-	}
-	copies := state.Settings.Copies
-	if copies == 0 || bucket >= state.Buckets() {
-		return true
-	}
-	primary := state.Views[bucket].Primary().Node
-	if node == primary {
-		return true
-	}
-	mine, better := Score(state, bucket, node), 0
-	for i := range state.Nodes {
-		o := &state.Nodes[i]
-		if o.Arbiter || o.Number == node || o.Number == primary {
-			continue
-		}
-		if s := Score(state, bucket, o.Number); s > mine || s == mine && o.Number < node {
-			better++
-		}
-	}
-	return better < copies-1
+	return slices.Contains(keepers(state, bucket), node)
 }
 
-// keepers are all nodes that should have a copy of the bucket, which is what [Keeps] says of each.
+// keepers are the nodes that should have a copy of the bucket: the primary, and one less than the setting copies of the others, those
+// with the best score. It is all nodes if the setting does not say, or there is no such bucket yet.
 func keepers(state *shared.State, bucket uint32) []uint64 {
 	type scored struct {
 		node  uint64
@@ -96,11 +75,11 @@ func keepers(state *shared.State, bucket uint32) []uint64 {
 	var others []scored
 	var nodes []uint64
 	copies := state.Settings.Copies
-	primary := state.Views[bucket].Primary().Node
+	all := copies == 0 || bucket >= state.Buckets()
 	for i := range state.Nodes {
 		switch n := &state.Nodes[i]; {
 		case n.Arbiter:
-		case copies == 0 || n.Number == primary:
+		case all || n.Number == state.Views[bucket].Primary().Node:
 			nodes = append(nodes, n.Number)
 		default:
 			others = append(others, scored{n.Number, Score(state, bucket, n.Number)})
