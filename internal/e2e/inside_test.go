@@ -32,6 +32,14 @@ func (c *cluster) withFaults() *cluster {
 	return c
 }
 
+// overNATS keeps the chains' messages where tap hears them: a direct link would take them by another way.
+func (c *cluster) overNATS() *cluster {
+	for _, n := range c.nodes {
+		n.Env = append(n.Env, "OCLOCKS_DIRECT_LISTEN="+conf.Off)
+	}
+	return c
+}
+
 func faultFile(n *node) string { return n.Dir + ".faults" }
 
 // arm arms a fault point of the i-th node, with nothing: disarms all of them.

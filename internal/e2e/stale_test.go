@@ -209,7 +209,7 @@ func TestFreshLeaseBeforeItsChange(t *testing.T) {
 // An old primary that wakes up and sends a cascade of the old epoch: only the sender stops, the new primary and its data
 // stay.
 func TestOldPrimaryCascades(t *testing.T) {
-	c := newCluster(t, 3).withFaults()
+	c := newCluster(t, 3).withFaults().overNATS()
 	for i := range c.nodes {
 		c.start(i)
 	}
