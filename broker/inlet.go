@@ -80,6 +80,7 @@ func (in *inlet) decode(frame []byte, give func(from uint64, m *chain.Message)) 
 	}
 	switch kind {
 	case frameBatch:
+		delete(in.parts, from) // of a message whose rest took another way
 		for len(rest) > 0 {
 			var size uint64
 			if size, rest, err = number(rest); err != nil || size > uint64(len(rest)) {

@@ -217,6 +217,7 @@ func (c *Client) laneOptions(ctx context.Context, node, address string, broken c
 		c.opts.log.Warn("NATS", "node", node, "error", err)
 	})
 	if o.CustomDialer == nil && o.Dialer == nil {
+		o.SkipHostLookup = true // the dialer looks it up, and ends with ctx
 		o.CustomDialer = dialer(func(network, address string) (net.Conn, error) {
 			conn, err := (&net.Dialer{Timeout: o.Timeout}).DialContext(ctx, network, address)
 			if err == nil {

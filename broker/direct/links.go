@@ -14,7 +14,7 @@ import (
 
 const (
 	beatEvery = 200 * time.Millisecond
-	maxMissed = 3 // beats
+	maxMissed = 2 // beats
 
 	handshakeTime = 5 * time.Second
 	dialTime      = 2 * time.Second
@@ -150,11 +150,11 @@ func (l *Links) look() {
 
 // serve puts a connection in its place, in which it is until it is closed.
 func (l *Links) serve(c *conn) {
+	_ = c.send(nil) // the other end waits for it, before anything else; what is wrong has closed the connection
 	if err := l.put(c); err != nil {
 		c.close(err)
 		return
 	}
-	_ = c.send(nil) // the other end waits for it; what is wrong has closed the connection
 	l.cfg.Logger.Info("a direct link is up", "node", c.peer.Number, "address", c.out.RemoteAddr().String())
 	err := c.serve(l.cfg.Receive(c.peer.Number))
 	l.mu.Lock()

@@ -72,8 +72,11 @@ func (l *Links) meet(p Peer) (lasted time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(l.ctx, dialTime)
 	defer cancel()
 	address, err := l.cfg.Ask(ctx, p.Number)
-	if err != nil || address == "" {
+	if err != nil {
 		return 0, fmt.Errorf("%w: %w", errUnasked, err)
+	}
+	if address == "" {
+		return 0, errUnasked
 	}
 	var d net.Dialer
 	nc, err := d.DialContext(ctx, "tcp", address)
@@ -170,7 +173,12 @@ func (l *Links) greet(nc net.Conn, dialed bool) (c *conn, err error) {
 		return nil, fmt.Errorf("%w: it does not speak %s", ErrStranger, protocol)
 	}
 	if dialed {
-		if err := welcome(c.tls); err != nil {
+		stop := context.AfterFunc(ctx, func() { _ = nc.Close() }) // welcome says why it ended
+		err := welcome(c.tls)
+		if !stop() && err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
 			return nil, err
 		}
 	}

@@ -6,6 +6,14 @@ import "fmt"
 // makes a program that applies anything differently raises it: doc.go, "Programs of different versions".
 const Known = 1
 
+// Announced is what a registration tells of this program: nothing at level 1, as programs wrote it that had no levels.
+func Announced() uint32 {
+	if Known == 1 {
+		return 0
+	}
+	return Known
+}
+
 // needs is the lowest level by which the command means what it says. An operation, a field of one or a setting that came later than level
 // 1 is named here.
 func (c *Command) needs() uint32 { return 1 }

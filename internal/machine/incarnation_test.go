@@ -63,3 +63,14 @@ func TestLateRequestEndsNoSession(t *testing.T) {
 	s.state(held, Lost)
 	s.state(waits, Lost)
 }
+
+// Who is superseded loses what he held and leaves the session alone: it is another process's, and a bucket that has not heard of that one
+// yet would believe its end.
+func TestTheSupersededDoesNotCloseTheSession(t *testing.T) {
+	s := newScript(t)
+	held := s.begin("a")[0]
+	s.pass(8 * time.Second)
+	s.answer(s.next(subjects.OpKeep), refusal(410, subjects.ReasonSession, subjects.WhySuperseded))
+	s.state(held, Lost)
+	s.quiet()
+}

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"strconv"
 	"time"
+
+	"github.com/opencluster/oclocks/subjects"
 )
 
 // A lane is a further connection, to a node whose buckets are often asked: a request over it and its answer save the way between two
@@ -24,7 +26,7 @@ import (
 //   - The home connection breaks: nothing is sent at all until it is back. An answer over a lane meanwhile is taken for what it says, but
 //     proves nothing (current): the broker may have begun the grace, which may be shorter than 3/4 of the lease. So a connection hold
 //     is pending until a renew over the next connection has found it. In the moments until a client notices the break a lane may still
-//     bring it a grant: that hold is as well or as badly off as those that it had before (WithGrace).
+//     bring it a grant, whose grace is as long as the lease then: what has a shorter one goes home (endsWithHome).
 //   - What comes over several connections comes in any order, as what comes from several nodes always has: an event, a repeated answer or
 //     a keep-alive's comparison may overtake a grant or be overtaken. Each tells of itself by token, number, incarnation and beat what it
 //     is about, trust counts from the sending, and nothing is concluded from an order of arrival.
@@ -65,7 +67,7 @@ func laneReplies(number int, token string) string { return strconv.Itoa(number) 
 // laneFor gives the lane over which a call is to be sent; nil for the home connection. It asks for a lane where there is
 // enough to do for one.
 func (m *Machine) laneFor(now int64, c *Call) *lane {
-	if len(m.slots) == 0 || c.first != 0 || !c.numbered() {
+	if len(m.slots) == 0 || c.first != 0 || !c.numbered() || m.endsWithHome(c) {
 		return nil
 	}
 	at := m.homes[c.bucket]
@@ -87,6 +89,12 @@ func (m *Machine) laneFor(now int64, c *Call) *lane {
 		m.openLane(l)
 	}
 	return nil
+}
+
+// endsWithHome says whether the hold that is asked for may end with the home connection sooner than the client notices: only who is heard
+// over that connection may believe in it.
+func (m *Machine) endsWithHome(c *Call) bool {
+	return c.Req.Has&subjects.HasGrace != 0 && int64(c.Req.Grace) < m.session.lease
 }
 
 // laneTo gives what is known of the lane to a node. Nodes that come and go are forgotten.

@@ -181,7 +181,7 @@ func TestLaneLeadsAstray(t *testing.T) {
 func TestLaneIsNotTrustedWithoutHome(t *testing.T) {
 	s := laned(t, "a")
 	s.do(func(now int64) { s.m.LaneOpened(now, 1) })
-	h := s.acquire("a", func(c *Call) { c.Req.Grace, c.Req.Has = 0, subjects.HasGrace })
+	h := s.acquire("a", nil)
 	msg := s.via(subjects.OpAcquire, 1)
 	s.do(s.m.Disconnected)
 	s.pass(time.Millisecond)
@@ -192,6 +192,14 @@ func TestLaneIsNotTrustedWithoutHome(t *testing.T) {
 	s.next(subjects.OpKeep)
 	s.grant(s.via(subjects.OpRenew, 1), 99, nil)
 	s.state(h, Held)
+}
+
+// The broker may end such a hold before the client notices that its home connection has ended.
+func TestShortGraceGoesHome(t *testing.T) {
+	s := laned(t, "a")
+	s.do(func(now int64) { s.m.LaneOpened(now, 1) })
+	s.acquire("a", func(c *Call) { c.Req.Grace, c.Req.Has = 0, subjects.HasGrace })
+	s.via(subjects.OpAcquire, 0)
 }
 
 func TestLaneIsClosedWhenIdle(t *testing.T) {

@@ -174,7 +174,7 @@ func (m *Machine) sessionRefused(now int64, c *Call, late bool, why *subjects.Re
 // holds, go on in a new session; the buckets that have not ended the old one are told.
 func (m *Machine) over(now int64, why *subjects.Refusal) {
 	s := &m.session
-	if s.token != "" && !m.closing {
+	if s.token != "" && !m.closing && why.Why != subjects.WhySuperseded { // the session is another process's then
 		m.closeSession(now)
 	}
 	if s.opener != nil {

@@ -88,7 +88,7 @@ func (r *Reign) judge(f *Facts, q *Register, out *Output) (answer Answer, final 
 }
 
 // registered takes what became of a registration.
-func (r *Reign) registered(in Done, out *Output) {
+func (r *Reign) registered(f *Facts, in Done, out *Output) {
 	q := r.admits
 	if q == nil {
 		return
@@ -98,6 +98,7 @@ func (r *Reign) registered(in Done, out *Output) {
 	if in.OK {
 		res := in.Result
 		answer = Answer{Number: res.Number, Life: res.Life, Change: res.Change, Kind: res.Kind, Problem: res.Problem}
+		answer.Votes = errors.Is(res.Err(), shared.ErrRemoved) && slices.Contains(f.Status.Voters, q.Request.Raft)
 		if res.Err() == nil {
 			if len(r.admitted) >= maxFirsts {
 				clear(r.admitted)

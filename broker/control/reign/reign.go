@@ -266,7 +266,7 @@ func (r *Reign) done(f *Facts, in Done, out *Output) bool {
 	case Foundation:
 		r.founded(f, in, out)
 	case Admission:
-		r.registered(in, out)
+		r.registered(f, in, out)
 		return false
 	case Group:
 		r.stepping = false

@@ -32,12 +32,23 @@ func (r *Reign) round(f *Facts, out *Output) {
 		command := shared.Command{Outlived: &shared.Outlived{Change: want.Outlived}}.Encode()
 		out.Proposals = append(out.Proposals, Proposal{What: Outlived, Command: command, Only: core.Condition{Term: r.cfg.Term}})
 	}
-	if level := f.State.Raisable(); level != 0 && !r.raising {
+	if level := raisable(f); level != 0 && !r.raising {
 		r.raising = true
 		command := shared.Command{Raise: &shared.Raise{Level: level}}.Encode()
 		out.Proposals = append(out.Proposals, Proposal{What: Raising, Command: command, Only: core.Condition{Term: r.cfg.Term}})
 	}
 	r.due = due(&in, &want)
+}
+
+// raisable is State.Raisable, but 0 while somebody votes who is no node any more: its program may be an older one, which would stop while
+// its vote is needed.
+func raisable(f *Facts) uint32 {
+	for _, raft := range f.Status.Voters {
+		if f.State.NodeByRaft(raft) == nil {
+			return 0
+		}
+	}
+	return f.State.Raisable()
 }
 
 // input is what the planner is told. What is barred was barred by an earlier Step, which was carried out before the leases were

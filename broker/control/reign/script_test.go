@@ -133,7 +133,7 @@ func (w *world) event(f []string) {
 		w.inbox.Put(Leave{Asker: "leaver" + f[1], Number: w.num(f[1])})
 	case "register": // register ASKER NODE RAFT START
 		w.inbox.Put(Register{Asker: f[1], Request: shared.Register{ID: id(w.num(f[2])), Raft: w.num(f[3]), Name: "x", Start: w.num(f[4])}})
-	case "done": // done WHAT [ok|busy|refused] [NUMBER]
+	case "done": // done WHAT [ok|busy|removed|refused] [NUMBER]
 		d := Done{What: What(slices.Index(whats, f[1]))}
 		switch f[2] {
 		case "ok":
@@ -144,6 +144,8 @@ func (w *world) event(f []string) {
 			}
 		case "busy":
 			d.Busy = true
+		case "removed":
+			d.OK, d.Result = true, shared.Result{Kind: "removed", Problem: shared.ErrRemoved.Error()}
 		case "refused":
 			d.OK, d.Result = true, shared.Result{Kind: "old_disk", Problem: "its disk is old"}
 		}
