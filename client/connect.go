@@ -32,12 +32,13 @@ func Connect(ctx context.Context, url string, opts ...Option) (*Client, error) {
 		}
 		own = true
 	}
+	at := nc.ConnectedUrlRedacted() // nobody knows it any more once the connection is closed
 	c, err := attach(ctx, nc, own, o)
 	if err != nil {
 		if own {
 			nc.Close()
 		}
-		return nil, fmt.Errorf("connect to the lock broker at %s: %w", nc.ConnectedUrlRedacted(), err)
+		return nil, fmt.Errorf("connect to the lock broker at %s: %w", at, err)
 	}
 	return c, nil
 }
