@@ -39,10 +39,11 @@ func tryLock(nc *nats.Conn, name string, a *answer) error {
 	return json.Unmarshal(msg.Data, a)
 }
 
-// waitQueue waits until n requests stand at a lock.
-func waitQueue(t testing.TB, nc *nats.Conn, name string, n int) {
+// waitQueue waits until n requests stand at a lock; now and then those ask again that have not heard anything.
+func waitQueue(t testing.TB, nc *nats.Conn, name string, n int, again func()) {
 	t.Helper()
-	deadline := time.Now().Add(patience)
+	asked := time.Now()
+	deadline := asked.Add(patience)
 	for {
 		msg, err := nc.Request("locks.query.anyone", fmt.Appendf(nil, `{"name":%q}`, name), askTime)
 		var rec struct {
@@ -53,6 +54,11 @@ func waitQueue(t testing.TB, nc *nats.Conn, name string, n int) {
 		}
 		if time.Now().After(deadline) {
 			t.Fatalf("%d of %d stand at %s: %v", rec.Waiting, n, name, err)
+		}
+		if time.Since(asked) > askAgain {
+			t.Logf("%d of %d stand at %s; the others ask again", rec.Waiting, n, name)
+			again()
+			asked = time.Now()
 		}
 		<-time.After(10 * time.Millisecond)
 	}
@@ -75,7 +81,7 @@ func stage(t testing.TB, c *cluster, owner, home, waiters int, workers ...int) *
 	s := &scene{cluster: c, nc: c.plain(home)}
 	s.held = holdStatic(t, s.nc, name)
 	s.waiters = queueUp(t, s.nc, name, waiters)
-	waitQueue(t, s.nc, name, waiters)
+	waitQueue(t, s.nc, name, waiters, s.waiters.again)
 	var urls []string
 	for _, i := range workers {
 		urls = append(urls, c.urls(i))

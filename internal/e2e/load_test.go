@@ -214,6 +214,21 @@ func (c *crowd) ask(i int) {
 	}
 }
 
+// askAgain is when a waiter repeats what was not answered: NATS delivers at most once (docs/protocol.md).
+const askAgain = 3 * time.Second
+
+// again has everybody ask again who has heard nothing; who stands in the queue keeps his place.
+func (c *crowd) again() {
+	for i := range c.want {
+		c.mu.Lock()
+		heard := len(c.answers[i]) > 0
+		c.mu.Unlock()
+		if !heard {
+			c.ask(i)
+		}
+	}
+}
+
 func (c *crowd) hear(i int, body []byte) {
 	var a answer
 	if err := json.Unmarshal(body, &a); err != nil {
