@@ -2,6 +2,7 @@ package daemons
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -23,16 +24,32 @@ type Node struct {
 	Founds        bool // it begins the cluster: it is told of nobody to join
 }
 
-// FreePorts are ports of loopback that nobody listened on a moment ago.
+// The ports of FreePorts lie below those that the kernel gives to outgoing connections: between the look and the start of a daemon
+// one of hundreds of these would get it now and then.
+const (
+	firstPort = 12_000
+	lastPort  = 30_000
+	besides   = 1000 // a daemon's direct links are so far from its route
+)
+
+// FreePorts are ports of loopback that nobody listened on a moment ago, and besides them there is room for direct links.
 func FreePorts(n int) ([]int, error) {
 	var ports []int
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+	for tries := 100 * n; len(ports) < n; tries-- {
+		port := firstPort + rand.IntN(lastPort-firstPort)
+		l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", port))
 		if err != nil {
+			if tries <= 0 {
+				return nil, fmt.Errorf("find a free port: %w", err)
+			}
+			continue
+		}
+		if err := l.Close(); err != nil {
 			return nil, fmt.Errorf("find a free port: %w", err)
 		}
-		defer l.Close() //nolint:gocritic // all are kept until the last is found
-		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
+		if !slices.ContainsFunc(ports, func(p int) bool { return p == port || p == port+besides || p == port-besides }) {
+			ports = append(ports, port)
+		}
 	}
 	return ports, nil
 }
