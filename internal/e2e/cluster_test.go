@@ -239,6 +239,23 @@ func (c *cluster) settled(i, nodes int) *subjects.Cluster {
 	})
 }
 
+// spare waits until the group decides without any one of those that vote: who was lost counts until another one votes in his place.
+func (c *cluster) spare(i int) {
+	c.t.Helper()
+	c.await(i, "the group can lose another voter", func(all *subjects.Cluster) bool {
+		up, votes := 0, 0
+		for _, n := range all.Nodes {
+			if n.Voter {
+				votes++
+				if n.Status == "up" && n.Answered {
+					up++
+				}
+			}
+		}
+		return all.Leader != 0 && up-1 > votes/2
+	})
+}
+
 // leader is the node that leads the control plane, as node i says.
 func (c *cluster) leader(i int) int {
 	c.t.Helper()

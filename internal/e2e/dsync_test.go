@@ -35,6 +35,7 @@ func replayDsync(t *testing.T, nodes, down int) {
 	c.balanced()
 	for i := nodes - down; i < nodes; i++ {
 		c.redundant()
+		c.spare(0)
 		c.kill(i)
 	}
 	c.redundant()
