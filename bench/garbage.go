@@ -56,13 +56,7 @@ func garbageOf(ctx context.Context, path string, made, stopped *table) error {
 		return err
 	}
 	if err := withClients(ctx, d, func(clients []*client.Client) error {
-		return made.garbage(ctx, d, kindClient, func(w int) error {
-			m := clients[w%len(clients)].Mutex(l.name(w))
-			if _, err := m.Lock(ctx); err != nil {
-				return err
-			}
-			return m.Unlock(ctx)
-		})
+		return made.garbage(ctx, d, kindClient, func(w int) error { return clientPair(ctx, clients, w) })
 	}); err != nil {
 		return err
 	}

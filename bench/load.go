@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"sync"
 	"time"
 
@@ -27,6 +26,9 @@ type result struct {
 }
 
 func (r result) rate() float64 { return float64(r.pairs) / r.elapsed.Seconds() }
+
+// each is the servers' processor time for one pair.
+func (r result) each() time.Duration { return r.used / time.Duration(max(1, r.pairs)) }
 
 // work lets that many workers do pairs for about two seconds. Each gets its own number.
 func work(ctx context.Context, workers int, pair func(worker int) error) (result, error) {
@@ -132,11 +134,14 @@ func overClient(ctx context.Context, url string, workers int) (r result, err err
 		}
 		clients = append(clients, c)
 	}
-	return work(ctx, workers, func(w int) error {
-		m := clients[w%len(clients)].Mutex("bench/" + strconv.Itoa(w))
-		if _, err := m.Lock(ctx); err != nil {
-			return err
-		}
-		return m.Unlock(ctx)
-	})
+	return work(ctx, workers, func(w int) error { return clientPair(ctx, clients, w) })
+}
+
+// clientPair locks and unlocks a worker's own lock, with its share of the clients.
+func clientPair(ctx context.Context, clients []*client.Client, worker int) error {
+	m := clients[worker%len(clients)].Mutex(new(locks).name(worker))
+	if _, err := m.Lock(ctx); err != nil {
+		return err
+	}
+	return m.Unlock(ctx)
 }

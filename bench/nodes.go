@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -60,20 +59,12 @@ func (s *sized) round(ctx context.Context, all samples) error {
 	all.addTime(s.name+" p50", rig.Quantile(one.times, 0.5))
 	all.addTime(s.name+" p99", rig.Quantile(one.times, 0.99))
 	for _, workers := range []int{64, 256} {
-		before, err := rig.Processors(s.daemons.Children())
-		if err != nil {
-			return err
-		}
-		r, err := work(ctx, workers, func(w int) error { return l.pair(s.conns[w%len(s.conns)], w) })
+		r, err := worked(ctx, s.daemons.Children(), workers, func(w int) error { return l.pair(s.conns[w%len(s.conns)], w) })
 		if err != nil {
 			return fmt.Errorf("%s, %d workers: %w", s.name, workers, err)
 		}
-		after, err := rig.Processors(s.daemons.Children())
-		if err != nil {
-			return err
-		}
 		all.add(rateOf(s.name, workers), r.rate())
-		all.addTime(usedBy(s.name, workers), (after-before)/time.Duration(max(1, r.pairs)))
+		all.addTime(usedBy(s.name, workers), r.each())
 	}
 	return nil
 }

@@ -31,10 +31,8 @@ type sessions struct {
 	conns   []*sessionConn
 	all     []oneSession
 
-	asked    int               // by the one who paces
 	asks     func(i int) error // what is asked
 	answered atomic.Int64
-	again    atomic.Int64 // asked once more, since nobody had the bucket
 	mu       sync.Mutex
 	failed   error // the first
 }
@@ -128,7 +126,7 @@ func (s *sessions) beat(i int, subject string) error {
 
 // paced has the first n sessions ask once, evenly over a time, and waits until all are answered.
 func (s *sessions) paced(ctx context.Context, n int, period time.Duration, ask func(i int) error) error {
-	s.asked, s.asks = n, ask
+	s.asks = ask
 	s.answered.Store(0)
 	if err := pace(ctx, n, period, ask); err != nil {
 		return err
@@ -138,10 +136,10 @@ func (s *sessions) paced(ctx context.Context, n int, period time.Duration, ask f
 	err := rig.Await(waiting, func() (bool, error) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		return s.answered.Load() >= int64(s.asked), s.failed
+		return s.answered.Load() >= int64(n), s.failed
 	})
 	if err != nil {
-		return fmt.Errorf("%d of %d are answered: %w", s.answered.Load(), s.asked, err)
+		return fmt.Errorf("%d of %d are answered: %w", s.answered.Load(), n, err)
 	}
 	return nil
 }
@@ -175,7 +173,6 @@ func (s *sessions) take(which string, m *nats.Msg) {
 	}
 	refusal, refused := subjects.DecodeRefusal(m.Data)
 	if m.Header.Get("Status") != "" || refused && (refusal.Code == 503 || refusal.Code == 421) {
-		s.again.Add(1)
 		time.AfterFunc(askAgain, func() {
 			if err := s.asks(i); err != nil {
 				s.fail(err)

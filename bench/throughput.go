@@ -41,7 +41,7 @@ func (c *contest) rawPairs(ctx context.Context, workers int) error {
 		if spread {
 			name = rawSpread
 		}
-		r, err := c.worked(ctx, c.plain.Servers, workers, func(w int) error {
+		r, err := worked(ctx, c.plain.Servers, workers, func(w int) error {
 			to := w + 1
 			if spread {
 				to = w + w/clusterNodes // a third each to the own node, the next one and the one after
@@ -62,7 +62,7 @@ func (c *contest) rawPairs(ctx context.Context, workers int) error {
 }
 
 // worked is what workers got done, with the processor time that the servers took for it.
-func (c *contest) worked(ctx context.Context, servers []*rig.Child, workers int, pair func(worker int) error) (result, error) {
+func worked(ctx context.Context, servers []*rig.Child, workers int, pair func(worker int) error) (result, error) {
 	before, err := rig.Processors(servers)
 	if err != nil {
 		return result{}, err
@@ -78,11 +78,10 @@ func (c *contest) worked(ctx context.Context, servers []*rig.Child, workers int,
 
 func (c *contest) paired(name string, workers int, r result) {
 	c.samples.add(rateOf(name, workers), r.rate())
-	each := r.used / time.Duration(max(1, r.pairs))
-	c.samples.addTime(usedBy(name, workers), each)
+	c.samples.addTime(usedBy(name, workers), r.each())
 	if flags.verbose {
 		fmt.Fprintf(os.Stderr, "%s: %s, %d workers: %.0f/s, the slowest pair took %v; the servers need %v a pair\n",
-			time.Now().Format("15:04:05"), name, workers, r.rate(), r.slowest.Round(time.Microsecond), each)
+			time.Now().Format("15:04:05"), name, workers, r.rate(), r.slowest.Round(time.Microsecond), r.each())
 	}
 }
 
@@ -118,14 +117,14 @@ func (c *contest) pairsOf(ctx context.Context, d *rig.Daemons, workers int) erro
 	}
 	for _, kind := range []string{kindProtocol, kindSimple} {
 		l := &locks{buckets: uint32(len(primaries)), simple: kind == kindSimple}
-		r, err := c.worked(ctx, d.Children(), workers, func(w int) error { return l.pair(conns[w%len(conns)], w) })
+		r, err := worked(ctx, d.Children(), workers, func(w int) error { return l.pair(conns[w%len(conns)], w) })
 		if err != nil {
 			return fmt.Errorf("%s: %w", kind, err)
 		}
 		c.paired(d.Label+": "+kind, workers, r)
 	}
 	near := &locks{buckets: uint32(len(primaries))}
-	r, err := c.worked(ctx, d.Children(), workers, func(w int) error {
+	r, err := worked(ctx, d.Children(), workers, func(w int) error {
 		at := primaries[subjects.BucketOf(near.name(w), near.buckets)]
 		return near.pair(conns[at+clusterNodes*(w%perNode)], w)
 	})
@@ -134,13 +133,7 @@ func (c *contest) pairsOf(ctx context.Context, d *rig.Daemons, workers int) erro
 	}
 	c.paired(d.Label+": "+kindNear, workers, r)
 	return withClients(ctx, d, func(clients []*client.Client) error {
-		r, err := c.worked(ctx, d.Children(), workers, func(w int) error {
-			m := clients[w%len(clients)].Mutex("bench/" + strconv.Itoa(w))
-			if _, err := m.Lock(ctx); err != nil {
-				return err
-			}
-			return m.Unlock(ctx)
-		})
+		r, err := worked(ctx, d.Children(), workers, func(w int) error { return clientPair(ctx, clients, w) })
 		c.paired(d.Label+": "+kindClient, workers, r)
 		return err
 	})

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -83,20 +82,15 @@ func (z *zoned) round(ctx context.Context, s samples) error {
 		return fmt.Errorf("%s: %w", z.name, err)
 	}
 	clear(next)
-	before, err := rig.Processors(z.daemons.Children())
-	if err != nil {
-		return err
-	}
-	many, err := work(ctx, zoneWorkers, func(w int) error { return pair(w, zoneWorkers) })
+	many, err := worked(ctx, z.daemons.Children(), zoneWorkers, func(w int) error { return pair(w, zoneWorkers) })
 	if err != nil {
 		return fmt.Errorf("%s: %w", z.name, err)
 	}
-	after, err := rig.Processors(z.daemons.Children())
 	s.addTime(z.name+" p50", rig.Quantile(one.times, 0.5))
 	s.addTime(z.name+" p99", rig.Quantile(one.times, 0.99))
 	s.add(z.name+" rate", many.rate())
-	s.addTime(z.name+" used", (after-before)/time.Duration(max(1, many.pairs)))
-	return err
+	s.addTime(z.name+" used", many.each())
+	return nil
 }
 
 // measureZones measures what a pair costs in a cluster of many zones, next to one that has a single zone.

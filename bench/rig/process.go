@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/opencluster/oclocks/internal/e2e/daemons"
 )
 
 const (
@@ -105,14 +106,13 @@ func (c *Child) End(s syscall.Signal) {
 
 // FreeAddresses are addresses on loopback that nobody listened on a moment ago.
 func FreeAddresses(n int) ([]string, error) {
-	var all []string
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return nil, fmt.Errorf("find a free port: %w", err)
-		}
-		defer l.Close() //nolint:gocritic // all are kept until the last is found
-		all = append(all, l.Addr().String())
+	ports, err := daemons.FreePorts(n)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]string, n)
+	for i, port := range ports {
+		all[i] = fmt.Sprint("127.0.0.1:", port)
 	}
 	return all, nil
 }
