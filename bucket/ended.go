@@ -73,7 +73,7 @@ func (z *zone) forgetEnds(n int) bool {
 	return true
 }
 
-// hasEnded counts the quiet of a zone anew, on a primary.
+// hasEnded counts the quiet of a zone anew; a primary sees to it that the timer rings when it is over.
 func (t *Table) hasEnded(z *zone) {
 	z.quiet = t.now.Boot
 	if t.primary && t.endsDue(z) < z.armed {

@@ -141,14 +141,25 @@ func (s *Settings) checkRoutes() error {
 	if err := checkAddress(s.ClusterListen); err != nil {
 		return &KeyError{Key: "cluster_listen", Problem: err.Error(), Fix: "expected HOST:PORT, for example 10.1.2.3:6222"}
 	}
-	for _, other := range []struct{ key, address string }{{"listen", s.Listen}, {"http", s.HTTP}} {
-		if s.ClusterListen == other.address && !strings.HasSuffix(other.address, ":0") {
-			return &KeyError{Key: "cluster_listen", Problem: "is the address of " + other.key, Fix: "choose another port"}
-		}
+	if err := checkOwn("cluster_listen", s.ClusterListen, listener{"listen", s.Listen}, listener{"http", s.HTTP}); err != nil {
+		return err
 	}
 	if s.ClusterAdvertise != "" {
 		if err := checkReachable(s.ClusterAdvertise); err != nil {
 			return &KeyError{Key: "cluster_advertise", Problem: err.Error(), Fix: "expected HOST:PORT as the other daemons reach this one"}
+		}
+	}
+	return nil
+}
+
+// listener is a key and the address that it has.
+type listener struct{ key, address string }
+
+// checkOwn refuses an address on which the daemon listens for something else.
+func checkOwn(key, address string, others ...listener) error {
+	for _, other := range others {
+		if address == other.address && !strings.HasSuffix(address, ":0") {
+			return &KeyError{Key: key, Problem: "is the address of " + other.key, Fix: "choose another port"}
 		}
 	}
 	return nil

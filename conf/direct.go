@@ -52,10 +52,9 @@ func (s *Settings) checkDirect() error {
 		if err := checkAddress(s.DirectListen); err != nil {
 			return &KeyError{Key: "direct_listen", Problem: err.Error(), Fix: "expected HOST:PORT, for example 10.1.2.3:7222, or off"}
 		}
-		for _, other := range []struct{ key, address string }{{"listen", s.Listen}, {"http", s.HTTP}, {"cluster_listen", s.ClusterListen}} {
-			if s.DirectListen == other.address && !strings.HasSuffix(other.address, ":0") {
-				return &KeyError{Key: "direct_listen", Problem: "is the address of " + other.key, Fix: "choose another port"}
-			}
+		others := []listener{{"listen", s.Listen}, {"http", s.HTTP}, {"cluster_listen", s.ClusterListen}}
+		if err := checkOwn("direct_listen", s.DirectListen, others...); err != nil {
+			return err
 		}
 	}
 	if s.DirectAdvertise != "" {

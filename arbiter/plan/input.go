@@ -51,7 +51,7 @@ type Group struct {
 type Match struct {
 	Raft  uint64
 	Index uint64
-	Heard bool // something came from it lately
+	Heard bool // something came from it lately, and it lags little behind (core.Peer.Active)
 }
 
 // Output is what is to be done. All lists are sorted.

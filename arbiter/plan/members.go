@@ -182,9 +182,16 @@ func (t *turn) worth(a, b voter) int {
 // dispensable says that enough of the others are there to decide without this member: the arbiter refuses it otherwise, and something
 // else may be what helps.
 func dispensable(voters []voter, v voter) bool {
-	others := slices.DeleteFunc(slices.Clone(voters), func(o voter) bool { return o.raft == v.raft })
-	there := slices.DeleteFunc(slices.Clone(others), func(o voter) bool { return !o.heard })
-	return len(others) == len(voters) || len(there) > len(others)/2
+	others, heard := 0, 0
+	for _, o := range voters {
+		if o.raft != v.raft {
+			others++
+			if o.heard {
+				heard++
+			}
+		}
+	}
+	return others == len(voters) || heard > others/2
 }
 
 // worst is the voter that is given up first: who is away, longest first, or removed, who is about to stop, then the leader last.

@@ -305,6 +305,20 @@ func TestAReplacedNodeIsToldNothingMore(t *testing.T) {
 	}
 }
 
+// hearsItIsRemoved waits until the node ends by itself, since it was removed.
+func (n *node) hearsItIsRemoved(t *testing.T) {
+	t.Helper()
+	select {
+	case <-n.c.Failed():
+		if !errors.Is(n.c.Err(), ErrRemoved) {
+			t.Error(n.c.Err())
+		}
+	case <-time.After(patience):
+		t.Fatal("it goes on")
+	}
+	n.close()
+}
+
 // TestTheOnlyVoterIsRemoved: it passes its vote on before it goes, or nobody could decide anything ever again.
 func TestTheOnlyVoterIsRemoved(t *testing.T) {
 	k := newCluster(t)
@@ -317,15 +331,7 @@ func TestTheOnlyVoterIsRemoved(t *testing.T) {
 	if err != nil || result.Err() != nil {
 		t.Fatal(err, result.Err())
 	}
-	select {
-	case <-a.c.Failed():
-		if !errors.Is(a.c.Err(), ErrRemoved) {
-			t.Error(a.c.Err())
-		}
-	case <-time.After(patience):
-		t.Fatal("it goes on")
-	}
-	a.close()
+	a.hearsItIsRemoved(t)
 	k.complete(b)
 	k.vote(b)
 	k.complete(b, k.join(k.config(3)))
@@ -348,15 +354,7 @@ func TestARemovedVoterStaysWhileItIsNeeded(t *testing.T) {
 	if err != nil || result.Err() != nil {
 		t.Fatal(err, result.Err())
 	}
-	select {
-	case <-gone.c.Failed():
-		if !errors.Is(gone.c.Err(), ErrRemoved) {
-			t.Error(gone.c.Err())
-		}
-	case <-time.After(patience):
-		t.Fatal("it goes on")
-	}
-	gone.close()
+	gone.hearsItIsRemoved(t)
 	if result, err = lead.c.Change(within(t), shared.Command{Remove: &shared.Remove{Number: gone.number()}}); err != nil || !errors.Is(result.Err(), shared.ErrNotFound) {
 		t.Fatal("the last one decides nothing: ", err, result.Err())
 	}
@@ -370,14 +368,6 @@ func TestARemovedNodeStops(t *testing.T) {
 	if err != nil || result.Err() != nil {
 		t.Fatal(err, result.Err())
 	}
-	select {
-	case <-gone.c.Failed():
-		if !errors.Is(gone.c.Err(), ErrRemoved) {
-			t.Error(gone.c.Err())
-		}
-	case <-time.After(patience):
-		t.Fatal("it goes on")
-	}
-	gone.close()
+	gone.hearsItIsRemoved(t)
 	k.complete(lead, others[1])
 }

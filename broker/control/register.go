@@ -84,7 +84,7 @@ func (c *Control) enrolment() {
 	request := encode(shared.Register{
 		ID: c.cfg.Identifier, Raft: c.store.RaftID(), Fresh: c.cfg.Fresh, Name: c.cfg.Name, Location: c.cfg.Location,
 		Priority: c.cfg.Priority, Routes: c.cfg.Routes, Clients: c.cfg.Clients,
-		Level: shared.Announced(), Start: c.start, Starts: c.memory.Before(c.start), Lease: c.lease,
+		Level: shared.Written(shared.Known), Start: c.start, Starts: c.memory.Before(c.start), Lease: c.lease,
 	})
 	e := enrol.NewEnrolment(c.cfg.Identifier, c.store.RaftID(), c.start, c.memory.Starts)
 	timer := boottime.NewTimer()

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -129,7 +130,7 @@ func (l *Links) look() {
 	for {
 		peers := l.cfg.Peers()
 		for _, c := range *l.conns.Load() { // order: each is looked at by itself
-			if !has(peers, c.peer) {
+			if !slices.Contains(peers, c.peer) {
 				c.close(errRemoved)
 				continue
 			}
@@ -185,15 +186,6 @@ func (l *Links) put(c *conn) error {
 	conns[c.peer.Number] = c
 	l.conns.Store(&conns)
 	return nil
-}
-
-func has(peers []Peer, p Peer) bool {
-	for i := range peers {
-		if peers[i] == p {
-			return true
-		}
-	}
-	return false
 }
 
 // String is for logs.

@@ -182,11 +182,7 @@ func (c Command) Encode() []byte {
 	if op == "" {
 		panic("shared: a command must have exactly one operation")
 	}
-	needs := c.needs()
-	if needs == 1 {
-		needs = 0 // as programs wrote it that had no levels
-	}
-	text, err := json.Marshal(wire{op, needs, c})
+	text, err := json.Marshal(wire{op, Written(c.needs()), c})
 	if err != nil {
 		panic("shared: encode a command: " + err.Error()) // no field of a command can fail
 	}

@@ -6,12 +6,12 @@ import "fmt"
 // makes a program that applies anything differently raises it: doc.go, "Programs of different versions".
 const Known = 1
 
-// Announced is what a registration tells of this program: nothing at level 1, as programs wrote it that had no levels.
-func Announced() uint32 {
-	if Known == 1 {
+// Written is how a level is written in commands and registrations: level 1 not at all, as by programs that had no levels.
+func Written(level uint32) uint32 {
+	if level == 1 {
 		return 0
 	}
-	return Known
+	return level
 }
 
 // needs is the lowest level by which the command means what it says. An operation, a field of one or a setting that came later than level

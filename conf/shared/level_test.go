@@ -121,7 +121,7 @@ func TestLevelOneIsWrittenAsBefore(t *testing.T) {
 		t.Error(text)
 	}
 	p := newProgram(t, Known)
-	p.must(registerAt(1, Announced()))
+	p.must(registerAt(1, Written(Known)))
 	if text := string(p.Snapshot()); strings.Contains(text, "level") && !strings.Contains(text, "log_level") {
 		t.Error(text)
 	}

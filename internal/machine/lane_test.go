@@ -22,6 +22,15 @@ func laned(t *testing.T, name string) *script {
 	return s
 }
 
+// withLane is laned, and the lane is there.
+func withLane(t *testing.T, name string) *script {
+	t.Helper()
+	s := laned(t, name)
+	s.wants("open n 1.*")
+	s.do(func(now int64) { s.m.LaneOpened(now, 1) })
+	return s
+}
+
 // taken acquires a name; the acquire must go over a lane, or home (0).
 func (s *script) taken(name string, lane int) *Hold {
 	s.t.Helper()
@@ -79,9 +88,7 @@ func TestLaneCarriesTheFirstSendingOnly(t *testing.T) {
 }
 
 func TestLaneLost(t *testing.T) {
-	s := laned(t, "a")
-	s.wants("open n 1.*")
-	s.do(func(now int64) { s.m.LaneOpened(now, 1) })
+	s := withLane(t, "a")
 	h := s.acquire("a", nil)
 	first := s.via(subjects.OpAcquire, 1)
 	s.do(func(now int64) { s.m.LaneLost(now, 1) })
@@ -117,9 +124,7 @@ func TestLaneLost(t *testing.T) {
 
 // A node that answers only after its lane is gone is heard over the home connection: what it grants to nobody is given back.
 func TestLateGrantToLaneThatIsGone(t *testing.T) {
-	s := laned(t, "a")
-	s.wants("open n 1.*")
-	s.do(func(now int64) { s.m.LaneOpened(now, 1) })
+	s := withLane(t, "a")
 	h := s.acquire("a", nil)
 	first := s.via(subjects.OpAcquire, 1)
 	s.grant(first, 99, nil)
@@ -161,9 +166,7 @@ func TestLaneSlots(t *testing.T) {
 
 // Nobody listens for the bucket at the end of the lane: whoever is asked over the home connection knows better.
 func TestLaneLeadsAstray(t *testing.T) {
-	s := laned(t, "a")
-	s.wants("open n 1.*")
-	s.do(func(now int64) { s.m.LaneOpened(now, 1) })
+	s := withLane(t, "a")
 	h := s.acquire("a", nil)
 	msg := s.via(subjects.OpAcquire, 1)
 	s.do(func(now int64) { s.m.Unreachable(now, replyID("."+msg.reply)) })
@@ -203,9 +206,7 @@ func TestShortGraceGoesHome(t *testing.T) {
 }
 
 func TestLaneIsClosedWhenIdle(t *testing.T) {
-	s := laned(t, "a")
-	s.wants("open n 1.*")
-	s.do(func(now int64) { s.m.LaneOpened(now, 1) })
+	s := withLane(t, "a")
 	s.pass(20 * time.Second)
 	s.release(s.taken("a", 1))
 	s.acquire("a", nil)

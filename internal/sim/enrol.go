@@ -90,7 +90,7 @@ func (p *process) enrol() {
 	e := &enrolment{p: p, room: enrol.NewEnrolment(p.m.id, d.raft, p.start, d.starts), due: never}
 	e.request = shared.Register{
 		ID: p.m.id, Raft: d.raft, Fresh: !p.past.whole, Name: fmt.Sprintf("%s-%s", p.m, p.m.id[23:]),
-		Level: p.m.program(), Start: p.start, Starts: d.starts.Before(p.start), Location: fmt.Sprintf("l%d", p.m.index%2),
+		Level: shared.Written(p.m.program()), Start: p.start, Starts: d.starts.Before(p.start), Location: fmt.Sprintf("l%d", p.m.index%2),
 	}
 	e.actor = p.actor("the enrolment", e.turn, func() int64 { return e.due })
 	p.enrols = e
