@@ -22,6 +22,7 @@ const (
 	Disconnect                  // the connection Conn was closed from the client's side
 	Tick                        // time has passed: carry out one due timer
 	Split                       // the number of buckets is doubled to Input.Buckets; another number is ignored
+	Heard                       // have a change tell of the opening that Untold speaks of
 	Stop                        // the daemon stops: waiters leave with 503 stopping; those with a session stay if KeepSessions
 )
 

@@ -10,7 +10,8 @@
 //  2. Hand the change on to whatever makes it durable (journal, chain), in the order of the sequence numbers.
 //  3. Carry out the effects of a Step only after the change with the sequence number Output.Seq, and every change before
 //     it, is confirmed. A step without a change has effects too (a refusal, a query's answer): they tell about the state
-//     after Output.Seq and wait for it just the same. So does the answer of [Table.Keep] and of [Table.List].
+//     after Output.Seq and wait for it just the same. So does the answer of [Table.Keep] and of [Table.List]. What a step without a
+//     change or a Keep says waits for one more change if [Table.Untold] says so: the one that a Step with the input Heard makes.
 //  4. When [Table.Next] is due, feed a Tick; it carries out one due timer for each Step, so feed it until nothing is due.
 //  5. Throw the table away when [Table.Err] says so.
 //
@@ -45,6 +46,12 @@
 // nothing; that all buckets, on all nodes, after any takeover, agree about it means that one of the two processes keeps the session,
 // and the other one is refused as superseded wherever the first one has been. A bucket that only the other one has met goes on
 // for it until the first one comes, as it does with numbers that differ: what it held stays the session's, nobody else gets it.
+//
+// That they agree after a takeover too asks for one thing more. A renewal of the same length, a query, a refusal and a keep-alive make no
+// change, and may be the first that a bucket hears of an opening. Were they answered at once and the primary died then, its successor
+// could take an opening between the two for the latest, and the end of that one's connection would end what the answer has made
+// the later one's client trust. So the opening is told in a change of its own in that case, once for each opening and bucket, and
+// the answer waits for it.
 //
 // Number and connection are replicated and in snapshots, the change that tells of them is refused by Apply if it is not later than what is
 // there. What is left of a session that was forgotten has no connection: it had been silent for long, so nobody trusts anything in

@@ -128,16 +128,43 @@ func (t *Table) admitSession(c *call) *subjects.Refusal {
 	return nil
 }
 
-// hearOf takes note of an opening that is later than any before. The next change tells the replicas of it, or the next
-// tick; its connection counts from then on.
+// hearOf takes note of an opening that is later than any before. The change that is about to be made tells the replicas of it; if there is none,
+// that is what Untold is for. Its connection counts from then on.
 func (t *Table) hearOf(sid uint32, session *Session) {
 	s := t.sessions.at(sid)
 	if session.opening().compare(s.latest()) <= 0 {
 		return
 	}
 	newer := *session
-	s.newer, s.beat = &newer, 0
+	s.newer, s.beat, t.heard = &newer, 0, sid
 	t.comeBack(sid)
+}
+
+// Untold says whether the last Step or Keep heard of an opening of a session that no change tells of yet. What they say must not be
+// seen before one does, see the package's doc: a Step with the input Heard makes that change.
+func (t *Table) Untold() bool {
+	return t.heard != 0 && t.heard < t.sessions.end() && t.sessions.at(t.heard).newer != nil
+}
+
+// Unheard says whether a keep-alive of s would be the first that is heard here of a later opening of its session.
+func (t *Table) Unheard(zone string, s *Session) bool {
+	z := t.zoneOf(zone)
+	if z == nil || z.sessions[s.ID] == 0 {
+		return false
+	}
+	have := t.sessions.at(z.sessions[s.ID])
+	return have.state == sessionLive && s.opening().compare(have.latest()) > 0
+}
+
+// tellHeard makes the change that Untold asks for.
+func (t *Table) tellHeard() {
+	if !t.Untold() {
+		return
+	}
+	s := t.sessions.at(t.heard)
+	t.atZone(t.zones[s.zone].name)
+	newer := *s.newer
+	t.see(s.user, &newer)
 }
 
 // over is what an opening of the session is told that may not act any more; nil if it may.

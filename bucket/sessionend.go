@@ -147,9 +147,9 @@ func (t *Table) fireSession(sid uint32) {
 	o := op{code: opDropSession}
 	o.session = s.id
 	switch {
-	case s.newer != nil:
-		newer := *s.newer
-		t.see(s.user, &newer)
+	case s.newer != nil: // a caller that does not ask whether it is Untold
+		t.heard = sid
+		t.tellHeard()
 	case s.state == sessionEndedBy && s.deadline <= t.now.Boot:
 		t.do(&o)
 	case s.state != sessionLive:

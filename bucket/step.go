@@ -24,6 +24,8 @@ func (t *Table) Step(now Now, in *Input, out *Output) {
 		t.disconnect(in)
 	case in.Kind == Tick:
 		t.tick()
+	case in.Kind == Heard:
+		t.tellHeard()
 	case in.Kind == Stop:
 		t.stop(in)
 	case in.Kind == Split:

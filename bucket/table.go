@@ -61,6 +61,7 @@ type Table struct {
 	recoverUntil int64
 	stopping     bool
 	wheel        wheel
+	heard        uint32 // the last session that came in a later opening than was known
 
 	// Of the step in progress.
 	now    Now

@@ -48,7 +48,7 @@ func Ask(b *replicated.Bucket, now bucket.Now, in *bucket.Input, req *subjects.R
 	one := &Share{Bucket: b.Number()}
 	switch req.Op {
 	case subjects.OpKeep:
-		count, hash, known, ended := b.Table().Keep(now, in.Zone, in.Session, req.Beat)
+		count, hash, known, ended := b.Keep(now, in, req.Beat)
 		if !known {
 			return nil
 		}

@@ -168,32 +168,61 @@ func (b *Bucket) Tell(now bucket.Now, in *bucket.Input) {
 	}
 }
 
+// Keep is the table's Keep, for in.Zone and in.Session: the answer may be seen when Wait says so. If the keep-alive is the first
+// that is heard of an opening, a change tells of that one; where none can be made, nothing is said and nothing begins anew.
+func (b *Bucket) Keep(now bucket.Now, in *bucket.Input, beat uint64) (
+	count int, hash uint64, known bool, refusal *subjects.Refusal,
+) {
+	if b.table.Unheard(in.Zone, &in.Session) && b.Turned() != Taken {
+		return 0, 0, false, nil
+	}
+	count, hash, known, refusal = b.table.Keep(now, in.Zone, in.Session, beat)
+	if b.table.Untold() {
+		b.step(now, &bucket.Input{Kind: bucket.Heard}, nil)
+	}
+	return count, hash, known, refusal
+}
+
 func (b *Bucket) step(now bucket.Now, in *bucket.Input, keep func(e *bucket.Effect) bool) {
 	b.out.Effects = b.out.Effects[:0]
 	b.table.Step(now, in, &b.out)
-	b.proposed(keep)
+	b.proposed(now, keep)
 }
 
-// proposed takes what the table has just done into the history.
-func (b *Bucket) proposed(keep func(e *bucket.Effect) bool) {
+// proposed takes what the table has just done into the history. An answer that comes of no change waits for the one that tells of
+// the opening in which it was asked for.
+func (b *Bucket) proposed(now bucket.Now, keep func(e *bucket.Effect) bool) {
+	told := len(b.out.Change) > 0
+	if ok := b.propose(); ok && !told && b.table.Untold() {
+		b.table.Step(now, &bucket.Input{Kind: bucket.Heard}, &b.out)
+		b.propose()
+	}
+	if b.err != nil {
+		return
+	}
+	for i := range b.out.Effects {
+		if e := &b.out.Effects[i]; keep == nil || keep(e) {
+			b.waiting.put(b.out.Seq, e, told)
+		}
+	}
+}
+
+// propose gives the chain the change that the table has just made, if there is one; it says whether that fits.
+func (b *Bucket) propose() bool {
 	if err := b.table.Err(); err != nil {
 		b.fail(err)
-		return
+		return false
 	}
 	b.split(b.out.Seq, b.out.Other)
 	if len(b.out.Change) > 0 {
 		seq, err := b.chain.Propose(b.out.Change)
 		if err != nil || seq != b.out.Seq {
 			b.fail(fmt.Errorf("change %d of the table is number %d of the chain (%w)", b.out.Seq, seq, err))
-			return
+			return false
 		}
 		b.waiting.touched = append(b.waiting.touched, b.out.Zone)
 	}
-	for i := range b.out.Effects {
-		if e := &b.out.Effects[i]; keep == nil || keep(e) {
-			b.waiting.put(b.out.Seq, e, len(b.out.Change) > 0)
-		}
-	}
+	return true
 }
 
 // Refused tells that the control plane will never commit this view, and that no copy of the question is on its way any

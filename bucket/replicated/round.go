@@ -148,7 +148,7 @@ func (b *Bucket) promote(now bucket.Now, r *chain.Output) {
 		return
 	}
 	b.acting = true
-	b.proposed(nil)
+	b.proposed(now, nil)
 }
 
 // term is the term of a new primary. It must be higher than any that a token was ever given with, also where the history

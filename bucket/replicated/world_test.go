@@ -80,7 +80,7 @@ func newWorld(t fataler, nodes int) *world {
 func (w *world) config(h *host) Config {
 	return Config{
 		Table: bucket.Config{Bucket: 3, Buckets: 8},
-		Chain: chain.Config{Bucket: 3, Self: chain.Member{Node: h.id, Inc: 1 << 32}, Recovery: 1000 * ms},
+		Chain: chain.Config{Bucket: 3, Self: chain.Member{Node: h.id, Inc: 1 << 32}, Recovery: 1000 * ms, Limits: chain.Limits{Pending: 256}},
 	}
 }
 
@@ -292,7 +292,7 @@ func (w *world) hear(e *bucket.Effect) {
 	switch {
 	case a.told == "":
 		a.told, a.grant = text, grant
-		if grant != nil {
+		if grant != nil && a.req.Op != subjects.OpRenew {
 			if last := w.tokens[grant.Name]; grant.Token <= last {
 				w.t.Fatalf("token %d after %d of the same lock", grant.Token, last)
 			}
