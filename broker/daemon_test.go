@@ -8,6 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/opencluster/oclocks/conf"
 	"github.com/opencluster/oclocks/internal/brokertest"
 	"github.com/opencluster/oclocks/subjects"
 )
@@ -163,6 +164,29 @@ func TestClosedConnectionFreesItsLocks(t *testing.T) {
 	queued(t, waiter, "c", 1)
 	holder.Close()
 	next.answer().granted()
+}
+
+// No bucket hears of the end of a lane: what is of the session ends with the session's own connection.
+func TestClosedLaneEndsNothing(t *testing.T) {
+	d := brokertest.Start(t, func(s *conf.Settings) { s.HTTP = "127.0.0.1:0" })
+	lane, home, other := connect(t, url(d), nats.Name(subjects.LaneName+"x")), connect(t, url(d)), connect(t, url(d))
+	for name, nc := range map[string]*nats.Conn{"of-the-lane": lane, "of-the-home": home} {
+		cid, err := nc.GetClientID()
+		if err != nil {
+			t.Fatal(err)
+		}
+		session := ask(t, nc, "locks.session-open.anyone", fmt.Sprintf(`{"ttl":"60s","server":%q,"cid":%d}`, nc.ConnectedServerId(), cid)).text("session")
+		ask(t, nc, "locks.acquire.anyone", fmt.Sprintf(`{"name":%q,"session":%q,"request":1,"grace":"0s"}`, name, session)).granted()
+	}
+	ends := func() float64 { return scrape(t, d)["oclocks_client_disconnects_total"] }
+	before := ends()
+	lane.Close()
+	eventually(t, "the lane's end", func() bool { return ends() > before })
+	next := begin(t, other, "locks.acquire", `{"name":"of-the-home","wait":"1m"}`)
+	queued(t, other, "of-the-home", 1)
+	home.Close()
+	next.answer().granted()
+	ask(t, other, "locks.acquire", `{"name":"of-the-lane"}`).refused(409, "held")
 }
 
 func TestEnqueueIsToldByEvent(t *testing.T) {

@@ -36,7 +36,8 @@ func (d *Daemon) watchSystem() (*systemWatch, error) {
 }
 
 // disconnected passes on a connection that its client closed. One that the server closed, or that broke in a way that
-// says nothing about the client, is silence: the lease decides.
+// says nothing about the client, is silence: the lease decides. A lane is no session's connection (internal/machine, lane.go):
+// its end ends nothing, and no bucket need look for what does.
 func (w *systemWatch) disconnected(msg *nats.Msg) {
 	closed, ok, err := w.d.nats.Closed(msg.Subject, msg.Data)
 	if err != nil {
@@ -47,6 +48,9 @@ func (w *systemWatch) disconnected(msg *nats.Msg) {
 		return
 	}
 	w.d.metrics.disconnects.Inc()
+	if closed.Lane {
+		return
+	}
 	w.d.connectionClosed(closed.Zone, edge.ConnOf(closed.Server, closed.CID))
 }
 

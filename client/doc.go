@@ -58,6 +58,6 @@
 // # Reading order
 //
 // connect.go and options.go, client.go (the two goroutines around package machine, which does the thinking), claim.go,
-// mutex.go, rwmutex.go, semaphore.go, locker.go (drop-ins for package sync), operations.go, watch.go, servers.go, lanes.go, road.go
+// mutex.go, rwmutex.go, semaphore.go, locker.go (drop-ins for package sync), operations.go, watch.go, servers.go, lanes.go, dialer.go, road.go
 // and island.go (which server is near, where to reconnect, and when to leave one that is cut off).
 package client

@@ -1,6 +1,7 @@
 package client_test
 
 import (
+	"crypto/tls"
 	"fmt"
 	"net/url"
 	"slices"
@@ -26,6 +27,7 @@ type fakeCluster struct {
 	nodes []*fakeNode
 	quiet bool          // nobody tells of a node that dies
 	delay time.Duration // from a node's death to the take-over of its buckets
+	tls   *tls.Config   // of the servers
 
 	mu       sync.Mutex
 	tables   []*bucket.Table
@@ -54,10 +56,13 @@ const (
 	fakeLease   = 3 * time.Second
 )
 
-func startFakeCluster(t *testing.T) *fakeCluster {
+func startFakeCluster(t *testing.T, change ...func(*fakeCluster)) *fakeCluster {
 	t.Helper()
 	f := &fakeCluster{t: t, delay: 400 * time.Millisecond, sessions: map[string]bucket.Session{},
 		secrets: map[string]string{}, stop: make(chan struct{})}
+	for _, c := range change {
+		c(f)
+	}
 	for i := range 3 {
 		f.nodes = append(f.nodes, f.startNode(fmt.Sprintf("n%d", i)))
 	}
@@ -77,7 +82,12 @@ func startFakeCluster(t *testing.T) *fakeCluster {
 
 // told are the servers that a node tells its clients of.
 func (f *fakeCluster) told(n *fakeNode) []string {
-	nc, err := nats.Connect(n.srv.ClientURL())
+	opts := nats.GetDefaultOptions()
+	opts.Url = n.srv.ClientURL()
+	if f.tls != nil {
+		opts.Secure, opts.TLSConfig = true, &tls.Config{InsecureSkipVerify: true} //nolint:gosec // it is not about that
+	}
+	nc, err := opts.Connect()
 	must(f.t, err)
 	defer nc.Close()
 	return nc.Servers()
@@ -85,7 +95,7 @@ func (f *fakeCluster) told(n *fakeNode) []string {
 
 func (f *fakeCluster) startNode(name string) *fakeNode {
 	f.t.Helper()
-	opts := &server.Options{ServerName: name, Host: "127.0.0.1", Port: -1, NoLog: true, NoSigs: true}
+	opts := &server.Options{ServerName: name, Host: "127.0.0.1", Port: -1, NoLog: true, NoSigs: true, TLSConfig: f.tls}
 	opts.Cluster = server.ClusterOpts{Name: "fake", Host: "127.0.0.1", Port: -1}
 	for _, n := range f.nodes {
 		opts.Routes = append(opts.Routes, &url.URL{Scheme: "nats", Host: n.srv.ClusterAddr().String()})

@@ -177,14 +177,14 @@ func (c *Client) dialLane(ctx context.Context, want wantedLane, address string) 
 
 // laneOptions are those of the home connection, but for what has to do with coming back, and with callbacks of the caller's. As nats.go
 // does with a server that it is told of, it is given the user of the home connection's address, and its certificate may be for the
-// name in that address. A home connection with TLS has lanes with TLS only.
+// name that the home connection's is for. A home connection with TLS has lanes with TLS only.
 func (c *Client) laneOptions(ctx context.Context, node, address string, broken chan struct{}) (*nats.Options, error) {
 	o := *c.opts.dialed
 	home, err := url.Parse(c.nc.ConnectedUrl())
 	if err != nil {
 		return nil, fmt.Errorf("parse the home connection's address: %w", err)
 	}
-	_, plain := c.nc.TLSConnectionState()
+	state, plain := c.nc.TLSConnectionState()
 	if home.Host == "" || plain != nil && !errors.Is(plain, nats.ErrConnectionNotTLS) {
 		return nil, nats.ErrDisconnected
 	}
@@ -202,12 +202,12 @@ func (c *Client) laneOptions(ctx context.Context, node, address string, broken c
 		if o.TLSConfig == nil {
 			o.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12}
 		}
-		if o.TLSConfig.ServerName == "" && net.ParseIP(to.Hostname()) != nil && net.ParseIP(home.Hostname()) == nil {
-			o.TLSConfig.ServerName = home.Hostname()
+		if o.TLSConfig.ServerName == "" && net.ParseIP(to.Hostname()) != nil {
+			o.TLSConfig.ServerName = state.ServerName
 		}
 	}
 	o.Url, o.Servers = to.String(), nil
-	o.Name += " lane"
+	o.Name = subjects.LaneName + o.Name
 	o.Timeout = c.opts.timeout
 	o.AllowReconnect, o.RetryOnFailedConnect = false, false
 	o.ClosedCB = func(*nats.Conn) { close(broken) }
@@ -216,21 +216,9 @@ func (c *Client) laneOptions(ctx context.Context, node, address string, broken c
 	o.AsyncErrorCB = c.asyncError(func(_ *nats.Conn, _ *nats.Subscription, err error) {
 		c.opts.log.Warn("NATS", "node", node, "error", err)
 	})
-	if o.CustomDialer == nil && o.Dialer == nil {
+	if o.CustomDialer == nil {
 		o.SkipHostLookup = true // the dialer looks it up, and ends with ctx
-		o.CustomDialer = dialer(func(network, address string) (net.Conn, error) {
-			conn, err := (&net.Dialer{Timeout: o.Timeout}).DialContext(ctx, network, address)
-			if err == nil {
-				context.AfterFunc(ctx, func() { conn.Close() })
-			}
-			return conn, err
-		})
 	}
+	o.CustomDialer = laneDialer(ctx, &o)
 	return &o, nil
 }
-
-// dialer is a function that makes connections for nats.go.
-type dialer func(network, address string) (net.Conn, error)
-
-// Dial is for nats.CustomDialer.
-func (d dialer) Dial(network, address string) (net.Conn, error) { return d(network, address) }

@@ -1,7 +1,15 @@
 package client_test
 
 import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
 	"maps"
+	"math/big"
+	"net"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -51,6 +59,9 @@ func TestLanes(t *testing.T) {
 	must(t, err)
 
 	lane := c.Lanes()["n1"]
+	if home := c.Conn().Opts.Name; !strings.HasPrefix(lane.Opts.Name, subjects.LaneName) || strings.HasPrefix(home, subjects.LaneName) {
+		t.Errorf("the lane's name is %q, the home connection's %q", lane.Opts.Name, home)
+	}
 	sent := lane.Stats().OutMsgs
 	own := lockOf(t, c.Mutex(f.nameAt(f.nodes[1], "own")))
 	if now := lane.Stats().OutMsgs; now == sent {
@@ -215,4 +226,88 @@ func TestLanesOfUsers(t *testing.T) {
 		}
 		return false
 	})
+}
+
+// named is a certificate for localhost and no address, and who believes it.
+func named(t *testing.T) (tls.Certificate, *x509.CertPool) {
+	t.Helper()
+	public, private, err := ed25519.GenerateKey(rand.Reader)
+	must(t, err)
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{"localhost"}, IsCA: true, BasicConstraintsValid: true,
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour)}
+	raw, err := x509.CreateCertificate(rand.Reader, template, template, public, private)
+	must(t, err)
+	cert, err := x509.ParseCertificate(raw)
+	must(t, err)
+	pool := x509.NewCertPool()
+	pool.AddCert(cert)
+	return tls.Certificate{Certificate: [][]byte{raw}, PrivateKey: private}, pool
+}
+
+// Certificates are for names and the cluster tells addresses: lanes go on after a fail-over, when the home connection is to such an
+// address as well.
+func TestLanesWithNamesInCertificates(t *testing.T) {
+	cert, pool := named(t)
+	f := startFakeCluster(t, func(f *fakeCluster) {
+		f.tls = &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS13}
+	})
+	at, err := url.Parse(f.nodes[0].srv.ClientURL())
+	must(t, err)
+	c := connectURL(t, "tls://localhost:"+at.Port(), client.WithBusyLanes(2),
+		client.WithNATSOptions(nats.Secure(&tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS13})))
+	names := f.namesAt("name")
+	lanesOf(t, c, names, "n1", "n2")
+	f.kill(f.nodes[0])
+	waitFor(t, "another home", func() bool { return c.Conn().ConnectedServerName() != "n0" && c.Conn().IsConnected() })
+	if home := c.Conn().ConnectedUrl(); strings.Contains(home, "localhost") {
+		t.Fatalf("the home connection is to %s", home)
+	}
+	for _, l := range c.Lanes() {
+		l.Close()
+	}
+	other := map[string]string{"n1": "n2", "n2": "n1"}[c.Conn().ConnectedServerName()]
+	waitFor(t, "a lane", func() bool {
+		for _, name := range names {
+			must(t, lockOf(t, c.Mutex(name)).Release(within(t)))
+		}
+		l := c.Lanes()[other]
+		return l != nil && l.IsConnected()
+	})
+}
+
+// slowDialer is a dialer of a caller, who makes it stand still.
+type slowDialer struct {
+	stop   chan struct{} // closed: it stands still
+	stands chan struct{} // it does
+	over   chan struct{} // closed: it goes on
+	late   chan net.Conn // what it brings then
+}
+
+func (d *slowDialer) Dial(network, address string) (net.Conn, error) {
+	select {
+	case <-d.stop:
+		d.stands <- struct{}{}
+		<-d.over
+		conn, err := net.Dial(network, address)
+		d.late <- conn
+		return conn, err
+	default:
+		return net.Dial(network, address)
+	}
+}
+
+// The end of a client does not wait for the caller's dialer, which knows nothing of it; what that brings is closed.
+func TestCloseWhileALaneIsDialed(t *testing.T) {
+	f := startFakeCluster(t)
+	d := &slowDialer{stop: make(chan struct{}), stands: make(chan struct{}, 2), over: make(chan struct{}), late: make(chan net.Conn, 2)}
+	c := f.connect(f.nodes[0], client.WithBusyLanes(1), client.WithNATSOptions(nats.SetCustomDialer(d)))
+	close(d.stop)
+	for _, name := range f.namesAt("name") {
+		must(t, lockOf(t, c.Mutex(name)).Release(within(t)))
+	}
+	<-d.stands
+	must(t, c.Close(within(t)))
+	close(d.over)
+	late := <-d.late
+	waitFor(t, "it to be closed", func() bool { return errors.Is(late.SetDeadline(time.Time{}), net.ErrClosed) })
 }

@@ -75,6 +75,10 @@ func ClusterEventSubject(eventType string) string {
 	return "locks.event.cluster." + eventType
 }
 
+// LaneName begins the name (of CONNECT) of a connection that is no session's, but a further one of a client whose session has another:
+// nothing ends with it, and the broker looks for nothing that does.
+const LaneName = "oclocks-lane "
+
 // What to subscribe to for all events of a family.
 const (
 	LockEvents    = "locks.event.lock.*.*"

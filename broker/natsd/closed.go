@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/nats-io/nats-server/v2/server"
+
+	"github.com/opencluster/oclocks/subjects"
 )
 
 // DisconnectSubject is where the system account hears of every closed connection of every account and server.
@@ -20,6 +22,7 @@ type Closed struct {
 	CID      uint64 // the connection's number there
 	Reason   string // nats-server's word for it
 	ByClient bool   // it was closed from the client's side, so whoever held it is gone
+	Lane     bool   // by its name it was never the connection of a session, which has another one (subjects.LaneName)
 }
 
 // byClient are the reasons that mean that the client's side closed the connection. Read Error and Write Error are what
@@ -43,6 +46,7 @@ func ParseDisconnect(subject string, data []byte) (Closed, error) {
 		Client struct {
 			ID   uint64 `json:"id"`
 			Kind string `json:"kind"`
+			Name string `json:"name"`
 		} `json:"client"`
 		Reason string `json:"reason"`
 	}
@@ -58,6 +62,7 @@ func ParseDisconnect(subject string, data []byte) (Closed, error) {
 		CID:      event.Client.ID,
 		Reason:   event.Reason,
 		ByClient: event.Client.Kind == "Client" && slices.Contains(byClient, event.Reason),
+		Lane:     strings.HasPrefix(event.Client.Name, subjects.LaneName),
 	}, nil
 }
 

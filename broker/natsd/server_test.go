@@ -16,6 +16,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/opencluster/oclocks/conf"
+	"github.com/opencluster/oclocks/subjects"
 )
 
 func jwtOf(t *testing.T, u user) string {
@@ -75,8 +76,14 @@ func TestWhoClosedAConnection(t *testing.T) {
 
 	c := login(t, s, u, nil)
 	c.conn.Close()
-	if e := events.next(c); !e.ByClient || e.Zone != "orders" || e.Reason != "Client Closed" {
+	if e := events.next(c); !e.ByClient || e.Zone != "orders" || e.Reason != "Client Closed" || e.Lane {
 		t.Errorf("closed: %+v", e)
+	}
+
+	c = login(t, s, u, map[string]any{"name": subjects.LaneName + "x"})
+	c.conn.Close()
+	if e := events.next(c); !e.ByClient || !e.Lane {
+		t.Errorf("a lane: %+v", e)
 	}
 
 	c = login(t, s, u, nil)
