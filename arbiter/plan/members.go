@@ -63,12 +63,12 @@ func (t *turn) membership() MemberStep {
 		}
 	}
 	if t.State.NodeByRaft(t.Group.Leader) == nil {
-		// This node was removed and will be gone in a moment. It changes nothing any more: its vote is counted on for nobody but
+		// This node was removed and will be gone in a moment. It makes no learner of anybody: its own vote is counted on for nobody but
 		// itself, and with one voter less it could be needed for ever.
-		if len(voters) > 1 {
-			return t.lead(voters)
+		if len(voters) == 1 {
+			return t.resize(voters, learners)
 		}
-		return t.resize(voters, learners)
+		return t.succession(voters, learners)
 	}
 	if step := t.missingMember(); step.Change != 0 {
 		return step
@@ -77,6 +77,18 @@ func (t *turn) membership() MemberStep {
 		return step
 	}
 	return t.lead(voters)
+}
+
+// succession gives the leadership of a removed node away. Where no voter could take it, because those that are heard of were removed
+// as well, a learner votes first. That costs nothing: of one voter more, whom the majority can count on, as many may fail.
+func (t *turn) succession(voters, learners []voter) MemberStep {
+	if step := t.lead(voters); step.Change != 0 || slices.ContainsFunc(voters, t.present) {
+		return step
+	}
+	if ready := t.ready(learners); len(ready) > 0 {
+		return MemberStep{Promote, ready[0].raft}
+	}
+	return MemberStep{}
 }
 
 // voters looks up the members of the group, in the order of their raft IDs.
@@ -132,13 +144,7 @@ func (t *turn) missingMember() MemberStep {
 func (t *turn) resize(voters, learners []voter) MemberStep {
 	want := min(t.State.Settings.Voters, len(t.State.Nodes))
 	want -= 1 - want%2
-	var ready []voter // learners who could vote, the best one first
-	for _, l := range learners {
-		if t.present(l) && l.match && !l.seat.leaving {
-			ready = append(ready, l)
-		}
-	}
-	slices.SortStableFunc(ready, func(a, b voter) int { return t.worth(a, b) })
+	ready := t.ready(learners)
 	worst := t.worst(voters)
 	staying := 0
 	for _, v := range voters {
@@ -163,6 +169,17 @@ func (t *turn) resize(voters, learners []voter) MemberStep {
 		return MemberStep{Promote, ready[0].raft} // then there is one too many
 	}
 	return MemberStep{}
+}
+
+// ready are the learners who could vote, the best one first.
+func (t *turn) ready(learners []voter) (ready []voter) {
+	for _, l := range learners {
+		if t.present(l) && l.match && !l.seat.leaving {
+			ready = append(ready, l)
+		}
+	}
+	slices.SortStableFunc(ready, t.worth)
+	return ready
 }
 
 // worth compares members: negative if a is the better voter. Arbiters are there to vote.
