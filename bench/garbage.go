@@ -4,7 +4,10 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
+
+	"github.com/nats-io/nats.go"
 
 	"github.com/opencluster/oclocks/bench/rig"
 	"github.com/opencluster/oclocks/client"
@@ -15,7 +18,13 @@ const (
 	garbageWorkers = 64
 	garbageHeld    = 1_000_000
 	pauseTime      = 5 // times as long as a throughput is measured
+
+	partMade    = "allocations"
+	partStopped = "pauses"
 )
+
+// wanted says whether a part of a section is to be measured.
+func wanted(part string) bool { return len(flags.parts) == 0 || slices.Contains(flags.parts, part) }
 
 // measureGarbage measures what three daemons allocate for a pair, and how long their collectors stop them while they hold many locks.
 func measureGarbage(ctx context.Context) ([]table, error) {
@@ -36,7 +45,13 @@ func measureGarbage(ctx context.Context) ([]table, error) {
 	made.note("lock. %d workers. From the daemon's own metrics. Goal: a handful.", garbageWorkers)
 	stopped.note("Of all three daemons, each pause by itself, exactly, as the runtime tells with gctrace. With %d workers the two processors are never", garbageWorkers)
 	stopped.note("idle, and a thread that is to stop may have to wait for one. Goal: no pause above 1 ms.")
-	return []table{made, stopped}, nil
+	var all []table
+	for _, t := range []table{made, stopped} {
+		if len(t.Rows) > 0 {
+			all = append(all, t)
+		}
+	}
+	return all, nil
 }
 
 func garbageOf(ctx context.Context, path string, made, stopped *table) error {
@@ -51,15 +66,30 @@ func garbageOf(ctx context.Context, path string, made, stopped *table) error {
 	}
 	defer closeAll(conns)
 	l := &locks{buckets: conf.Default().Buckets}
+	if wanted(partMade) {
+		if err := made.whatIsMade(ctx, d, conns, l); err != nil {
+			return err
+		}
+	}
+	if wanted(partStopped) {
+		return stopped.whileHeld(ctx, d, conns, l)
+	}
+	return nil
+}
+
+// whatIsMade counts what a pair over the bare protocol, and of the Go client, has the daemons allocate.
+func (t *table) whatIsMade(ctx context.Context, d *rig.Daemons, conns []*nats.Conn, l *locks) error {
 	protocol := func(w int) error { return l.pair(conns[w%len(conns)], w) }
-	if err := made.garbage(ctx, d, kindProtocol, protocol); err != nil {
+	if err := t.garbage(ctx, d, kindProtocol, protocol); err != nil {
 		return err
 	}
-	if err := withClients(ctx, d, func(clients []*client.Client) error {
-		return made.garbage(ctx, d, kindClient, func(w int) error { return clientPair(ctx, clients, w) })
-	}); err != nil {
-		return err
-	}
+	return withClients(ctx, d, func(clients []*client.Client) error {
+		return t.garbage(ctx, d, kindClient, func(w int) error { return clientPair(ctx, clients, w) })
+	})
+}
+
+// whileHeld takes many locks and tells of the pauses meanwhile and afterwards.
+func (t *table) whileHeld(ctx context.Context, d *rig.Daemons, conns []*nats.Conn, l *locks) error {
 	if _, err := d.Pauses(); err != nil { // of before
 		return err
 	}
@@ -67,7 +97,7 @@ func garbageOf(ctx context.Context, path string, made, stopped *table) error {
 	if err := h.fill(ctx, d.URL(0), garbageHeld); err != nil {
 		return fmt.Errorf("take %d locks: %w", garbageHeld, err)
 	}
-	if err := stopped.pauses(d, "while they were taken"); err != nil {
+	if err := t.pauses(d, "while they were taken"); err != nil {
 		return err
 	}
 	for _, workers := range []int{garbageWorkers, 1} {
@@ -77,7 +107,7 @@ func garbageOf(ctx context.Context, path string, made, stopped *table) error {
 				return err
 			}
 		}
-		if err := stopped.pauses(d, strconv.Itoa(workers)+" working"); err != nil {
+		if err := t.pauses(d, strconv.Itoa(workers)+" working"); err != nil {
 			return err
 		}
 	}

@@ -65,7 +65,7 @@ var flags struct {
 	args    []string // further arguments of all daemons
 	keep    bool     // the directories of the daemons, with their logs
 	verbose bool
-	parts   []string // of the sections cluster and failover; all if there are none
+	parts   []string // of some sections; all if there are none
 }
 
 func main() {
@@ -83,7 +83,7 @@ func main() {
 	flag.IntVar(&flags.rounds, "rounds", 0, fmt.Sprintf("rounds of cluster (0: %d) and failover (0: %d)", clusterRounds, failoverRounds))
 	daemons := flag.String("daemon", "", "binaries of the daemon to measure next to each other (default: this tree's, built)")
 	daemonArgs := flag.String("daemon-args", "", "further arguments of the daemons")
-	parts := flag.String("parts", "", "parts of cluster (latency, throughput, queues), failover (follower, leader,\nsecondary, stop-follower, stop-leader) and memory (zones, sessions); default all")
+	parts := flag.String("parts", "", "parts of cluster (latency, throughput, queues), failover (follower, leader,\nsecondary, stop-follower, stop-leader), memory (zones, sessions)\nand garbage (allocations, pauses); default all")
 	flag.BoolVar(&flags.keep, "keep", false, "keep the daemons' directories and logs")
 	flag.BoolVar(&flags.verbose, "v", false, "tell of each round")
 	flag.Parse()

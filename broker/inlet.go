@@ -19,6 +19,7 @@ type inlet struct {
 	node  uint64               // all that comes is from this node; 0: from any
 	parts map[uint64]*assembly // by sender
 	tasks []*task              // of the frame that is read, by shard
+	m     chain.Message        // the one that is read
 }
 
 // assembly is a message of which parts have come.
@@ -63,10 +64,10 @@ func (in *inlet) give(from uint64, m *chain.Message) {
 		*t = newTask(taskChain, nil)
 		(*t).from = from
 	}
-	(*t).messages = append((*t).messages, *m)
+	(*t).addMessage(m)
 }
 
-// decode reads a frame. The messages that it gives are parts of it.
+// decode reads a frame. The messages that it gives are parts of it; who takes one leaves the memory of another.
 func (in *inlet) decode(frame []byte, give func(from uint64, m *chain.Message)) (from uint64, err error) {
 	if len(frame) == 0 {
 		return 0, chain.ErrMessage
@@ -86,11 +87,10 @@ func (in *inlet) decode(frame []byte, give func(from uint64, m *chain.Message)) 
 			if size, rest, err = number(rest); err != nil || size > uint64(len(rest)) {
 				return from, chain.ErrMessage
 			}
-			m, err := chain.Decode(rest[:size:size])
-			if err != nil {
+			if err := in.m.Decode(rest[:size:size]); err != nil {
 				return from, err
 			}
-			give(from, &m)
+			give(from, &in.m)
 			rest = rest[size:]
 		}
 		return from, nil
@@ -99,11 +99,11 @@ func (in *inlet) decode(frame []byte, give func(from uint64, m *chain.Message)) 
 		if err != nil || whole == nil {
 			return from, err
 		}
-		m, err := chain.Decode(whole)
-		if err == nil {
-			give(from, &m)
+		if err := in.m.Decode(whole); err != nil {
+			return from, err
 		}
-		return from, err
+		give(from, &in.m)
+		return from, nil
 	}
 	return from, fmt.Errorf("%w: a frame of kind %d", chain.ErrMessage, kind)
 }

@@ -51,12 +51,26 @@ func (t *task) Trip() *parking.Trip { return &t.trip }
 // Load is whose request it is, and its size in bytes.
 func (t *task) Load() (*zone, int) { return t.zone, t.size }
 
+// addMessage takes a message and leaves the memory of one that was there before.
+func (t *task) addMessage(m *chain.Message) {
+	n := len(t.messages)
+	if n < cap(t.messages) {
+		t.messages = t.messages[:n+1]
+	} else {
+		t.messages = append(t.messages, chain.Message{})
+	}
+	t.messages[n], *m = *m, t.messages[n]
+}
+
 func (t *task) free() {
 	if t.kind == taskCall {
 		return
 	}
 	messages := t.messages
-	if clear(messages); cap(messages) > keepMessages {
+	for i := range messages {
+		messages[i].Reset()
+	}
+	if cap(messages) > keepMessages {
 		messages = nil
 	}
 	*t = task{messages: messages[:0]} // their memory is used again

@@ -75,9 +75,11 @@ type pipe struct {
 	now       int64
 	nodes     [3]*Replica
 	confirmed uint64
+	raw       []byte
+	message   Message // as it came
 }
 
-func newPipe(b *testing.B) *pipe {
+func newPipe(b testing.TB) *pipe {
 	p := &pipe{now: second}
 	v := View{Epoch: 1, Chain: []Member{one, two, three}, InSync: 2}
 	for i, m := range v.Chain {
@@ -98,7 +100,7 @@ func newPipe(b *testing.B) *pipe {
 	return p
 }
 
-func (p *pipe) propose(b *testing.B, data []byte, batch int) {
+func (p *pipe) propose(b testing.TB, data []byte, batch int) {
 	for range batch {
 		if _, err := p.nodes[0].Propose(data); err != nil {
 			b.Fatal(err)
@@ -106,36 +108,41 @@ func (p *pipe) propose(b *testing.B, data []byte, batch int) {
 	}
 }
 
-func (p *pipe) turn(b *testing.B) { p.timed(b, -1) }
+func (p *pipe) turn(b testing.TB) { p.each(b, func(int) {}, func(int) {}) }
 
 // timed lets each copy have a turn. The clock of the benchmark runs only in what the one copy does.
 func (p *pipe) timed(b *testing.B, which int) {
+	only := func(do func()) func(i int) {
+		return func(i int) {
+			if i == which {
+				do()
+			}
+		}
+	}
+	p.each(b, only(b.StartTimer), only(b.StopTimer))
+}
+
+// each lets each copy have a turn, and tells before and after of which copy it is that does something.
+func (p *pipe) each(b testing.TB, before, after func(i int)) {
 	p.now += 100_000
 	for i, r := range p.nodes {
-		if i == which {
-			b.StartTimer()
-		}
+		before(i)
 		r.Tick(p.now)
 		out := r.Ready(p.now)
-		if i == which {
-			b.StopTimer()
-		}
+		after(i)
 		if i == 0 {
 			p.confirmed = out.Confirmed
 		}
 		for j := range out.Messages {
-			m, err := Decode(out.Messages[j].Encode(nil))
-			if err != nil {
+			p.raw = out.Messages[j].Encode(p.raw[:0])
+			m := &p.message
+			if err := m.Decode(p.raw); err != nil {
 				b.Fatal(err)
 			}
 			to := int(m.To.Node) - 1
-			if to == which {
-				b.StartTimer()
-			}
-			err = p.nodes[to].Receive(m.From.Node, m)
-			if to == which {
-				b.StopTimer()
-			}
+			before(to)
+			err := p.nodes[to].Receive(m.From.Node, *m)
+			after(to)
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -137,7 +137,6 @@ func (c *cluster) ready(nd *node, die bool) Output {
 	known := nd.r.confirmed
 	out := nd.r.Ready(c.now)
 	nd.last = out
-	c.check.all(nd, c.now)
 	before := min(nd.disk.confirmed, nd.r.log.last().Seq)
 	if out.Restore != nil {
 		before = out.Restore.Point.Seq
@@ -148,6 +147,7 @@ func (c *cluster) ready(nd *node, die bool) Output {
 	c.journal(nd, &out)
 	if die {
 		nd.disk.confirmed = before // what it has confirmed just now nobody has heard
+		c.check.all(nd, c.now)
 		c.crash(nd)
 		return out
 	}
@@ -174,6 +174,7 @@ func (c *cluster) ready(nd *node, die bool) Output {
 	c.plane.hear(&out)
 	c.check.output(nd, &out, known)
 	c.check.sealed(nd, &out, c.plane.reports[nd.r.Self()])
+	c.check.all(nd, c.now) // the last, since it takes the memory of this Output
 	if out.Promoted > 0 {
 		c.propose(nd, fmt.Sprintf("promote-e%d", out.Promoted))
 	}

@@ -1,7 +1,5 @@
 package chain
 
-import "slices"
-
 // link is this copy's end of the link to the one after it.
 type link struct {
 	peer  Member
@@ -126,7 +124,7 @@ func (r *Replica) onAck(m *Message) {
 		return
 	}
 	l.heardAt = r.now
-	l.below, l.told = m.Progress, m.Confirmed
+	l.below, l.told = append(l.below[:0], m.Progress...), m.Confirmed // a copy: the message is the caller's
 	r.up.ack = true
 	if r.lead != nil {
 		r.lead.note(r, m.Progress)
@@ -219,8 +217,7 @@ func (r *Replica) streamTo(l *link) {
 		}
 		prev, _ := r.log.at(l.next - 1)
 		m := Message{Kind: Append, Prev: prev, Confirmed: r.confirmed, Head: r.head(), Floor: l.floor, Again: l.again}
-		// A copy: the log's own memory is written to when changes are forgotten.
-		m.Changes = slices.Clone(r.log.between(l.next-1, l.next-1+n))
+		m.Changes = r.given.send(r.log.between(l.next-1, l.next-1+n))
 		if l.acked+1 == l.next {
 			l.movedAt = r.now
 		}

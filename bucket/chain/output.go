@@ -17,7 +17,8 @@ type Start struct {
 }
 
 // Output is what a copy wants done. Carry it out from the top to the bottom; everything down to State has to be in the
-// journal (write(2) has been called) before the rest is begun, and all of it before the next call of Ready.
+// journal (write(2) has been called) before the rest is begun, and all of it before the next call of Ready, which writes over
+// its lists and those in its messages.
 type Output struct {
 	Discard  bool      // throw away the table and what the journal has of this bucket
 	Restore  *Snapshot // replace the table and what the journal has by this, all or nothing

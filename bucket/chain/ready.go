@@ -1,10 +1,6 @@
 package chain
 
-import (
-	"slices"
-
-	"github.com/opencluster/oclocks/internal/mutant"
-)
+import "github.com/opencluster/oclocks/internal/mutant"
 
 // Receive takes a message. from is the node that sent it, as the network proves it. ErrMisdirected comes back for what does
 // not belong here at all; everything else that is late, double or out of place is dealt with.
@@ -55,9 +51,10 @@ func (r *Replica) Receive(from uint64, m Message) error {
 }
 
 // Ready gives what is to be done. Call it after as many inputs as were there: everything that is pending for one link goes
-// into one message.
+// into one message. The lists of the last Output, and those in its messages, are used again.
 func (r *Replica) Ready(now int64) Output {
 	r.now = max(r.now, now)
+	r.given.begin()
 	r.lead.begin(r)
 	r.confirm()
 	acting := r.acting()
@@ -67,7 +64,7 @@ func (r *Replica) Ready(now int64) Output {
 	r.downward()
 	r.upward()
 	out := r.out
-	r.out = Output{}
+	r.out = Output{Messages: r.given.swap(out.Messages)}
 
 	out.Acting, out.Confirmed = r.acting(), r.confirmed
 	out.Parting = acting && !out.Acting
@@ -86,7 +83,8 @@ func (r *Replica) Ready(now int64) Output {
 func (r *Replica) hand() {
 	last := r.log.last().Seq
 	if r.unstored > 0 && !(r.up.ack && mutant.On(mutant.ConfirmedUnwritten)) {
-		r.out.Append = slices.Clone(r.log.between(last-uint64(r.unstored), last))
+		r.given.stored = append(r.given.stored, r.log.between(last-uint64(r.unstored), last)...)
+		r.out.Append = r.given.stored
 		r.unstored = 0
 	}
 	until := min(r.confirmed, last)
@@ -99,7 +97,8 @@ func (r *Replica) hand() {
 		}
 	}
 	if until > r.delivered {
-		r.out.Deliver = slices.Clone(r.log.between(r.delivered, until))
+		r.given.told = append(r.given.told, r.log.between(r.delivered, until)...)
+		r.out.Deliver = r.given.told
 		r.delivered = until
 	}
 }

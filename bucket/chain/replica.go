@@ -44,6 +44,7 @@ type Replica struct {
 	join    joining
 
 	out      Output
+	given    given
 	unstored int   // changes of the log that are not in an Output yet
 	dirty    bool  // there was an input since the last Output
 	readyAt  int64 // time of the last Output

@@ -231,10 +231,10 @@ func (r *Replica) upward() {
 // progress is this copy's own, and that of everybody below it. Nobody can have more than what came through here, except
 // somebody who was compared before this copy was restarted.
 func (r *Replica) progress() []Progress {
-	var below []Progress
+	list := &r.given.progress
+	*list = append((*list)[:0], Progress{Member: r.state.Self, Seq: r.up.verified})
 	if r.down != nil {
-		below = r.down.below[:min(len(r.down.below), 2*MaxChain-1)]
+		*list = append(*list, r.down.below[:min(len(r.down.below), 2*MaxChain-1)]...)
 	}
-	list := make([]Progress, 0, 1+len(below))
-	return append(append(list, Progress{Member: r.state.Self, Seq: r.up.verified}), below...)
+	return *list
 }

@@ -25,47 +25,57 @@ const (
 // before, its hash, and its data with the length before it; number and previous hash follow from where it stands. There is
 // exactly one encoding of a message.
 func (m *Message) Encode(buf []byte) []byte {
-	c := coder{buf: slices.Grow(buf, m.room())}
+	c := coder{buf: slices.Grow(buf, m.size())}
 	start := len(buf)
 	c.message(m)
 	return binary.LittleEndian.AppendUint64(c.buf, xxhash.Sum64(c.buf[start:]))
 }
 
-// room is about how long the message's bytes will be, for one allocation instead of many.
-func (m *Message) room() int {
+// size is about how long the message's bytes will be, for one allocation instead of many.
+func (m *Message) size() int {
 	return 128 + len(m.Data) + 24*len(m.Progress) + 16*len(m.Changes) + size(m.Changes)
 }
 
 // Decode reads what Encode wrote. The message's Data and the Data of its changes are parts of buf; a copy that receives it
-// keeps none of them. Any other bytes than those that Encode writes give an error that wraps ErrMessage. That the changes
+// keeps none of them, nor its lists. Any other bytes than those that Encode writes give an error that wraps ErrMessage. That the changes
 // are intact and follow each other is not checked here: it is the receiving copy that must notice and tell.
 func Decode(buf []byte) (Message, error) {
-	body := len(buf) - 8
-	if body < 0 {
-		return Message{}, fmt.Errorf("%w: %d bytes", ErrMessage, len(buf))
-	}
-	if binary.LittleEndian.Uint64(buf[body:]) != xxhash.Sum64(buf[:body]) {
-		return Message{}, fmt.Errorf("%w: the sum is wrong", ErrMessage)
-	}
-	m, err := decodeBody(buf[:body])
-	if err != nil {
-		return Message{}, fmt.Errorf("%w: %w", ErrMessage, err)
-	}
-	return m, nil
+	var m Message
+	err := m.Decode(buf)
+	return m, err
 }
 
-func decodeBody(body []byte) (Message, error) {
-	var m Message
+// Decode is [Decode] into the memory that a message has: that of its lists is used again. After an error it is empty.
+func (m *Message) Decode(buf []byte) error {
+	m.Reset()
+	body := len(buf) - 8
+	if body < 0 {
+		return fmt.Errorf("%w: %d bytes", ErrMessage, len(buf))
+	}
+	if binary.LittleEndian.Uint64(buf[body:]) != xxhash.Sum64(buf[:body]) {
+		return fmt.Errorf("%w: the sum is wrong", ErrMessage)
+	}
+	if err := m.decodeBody(buf[:body]); err != nil {
+		m.Reset()
+		return fmt.Errorf("%w: %w", ErrMessage, err)
+	}
+	return nil
+}
+
+func (m *Message) decodeBody(body []byte) error {
 	c := coder{buf: body, reading: true}
-	c.message(&m)
+	c.message(m)
 	switch {
 	case c.bad:
-		return Message{}, errors.New("a field is malformed")
+		return errors.New("a field is malformed")
 	case len(c.buf) > 0:
-		return Message{}, fmt.Errorf("%d bytes too many", len(c.buf))
+		return fmt.Errorf("%d bytes too many", len(c.buf))
 	}
-	return m, nil
+	return nil
 }
+
+// Reset empties a message. It keeps the memory of its lists for Decode, unless that is much.
+func (m *Message) Reset() { *m = Message{Changes: emptied(m.Changes), Progress: emptied(m.Progress)} }
 
 // coder writes and reads messages. One function lists the fields for both directions, so that the two cannot come apart.
 type coder struct {
@@ -129,7 +139,7 @@ func (c *coder) changes(m *Message) {
 	n := uint64(len(m.Changes))
 	c.count(&n, maxChanges, 10)
 	if c.reading && n > 0 {
-		m.Changes = make([]Change, n)
+		m.Changes = room(m.Changes, n)
 	}
 	before := m.Prev
 	for i := range m.Changes {
@@ -148,11 +158,19 @@ func (c *coder) changes(m *Message) {
 	}
 }
 
+// room is an empty list with as many entries, all zero, in the memory that there is, if that is enough.
+func room[T any](list []T, n uint64) []T {
+	if n > uint64(cap(list)) {
+		return make([]T, n)
+	}
+	return list[:n]
+}
+
 func (c *coder) progress(list *[]Progress) {
 	n := uint64(len(*list))
 	c.count(&n, 2*MaxChain, 3)
 	if c.reading && n > 0 {
-		*list = make([]Progress, n)
+		*list = room(*list, n)
 	}
 	for i := range *list {
 		p := &(*list)[i]

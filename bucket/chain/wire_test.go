@@ -107,7 +107,8 @@ func FuzzDecode(f *testing.F) {
 		f.Add(raw[:len(raw)-8])
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		m, err := decodeBody(body)
+		var m Message
+		err := m.decodeBody(body)
 		if err != nil {
 			return
 		}
@@ -125,7 +126,8 @@ func FuzzDecode(f *testing.F) {
 func FuzzReceive(f *testing.F) {
 	f.Add([]byte{byte(Append), 1, 2, 3}, uint64(1), uint64(2), true)
 	f.Fuzz(func(t *testing.T, body []byte, a, b uint64, primary bool) {
-		m, err := decodeBody(body)
+		var m Message
+		err := m.decodeBody(body)
 		if err != nil {
 			if len(body) == 0 {
 				return

@@ -121,6 +121,7 @@ func (p *process) receiveChain(from uint64, texts [][]byte) {
 			if err := s.touch(c).Chain().Receive(from, m); err != nil && !errors.Is(err, chain.ErrMisdirected) {
 				p.w.fail("%v: bucket %d does not take a message: %v", p.m, m.Bucket, err)
 			}
+			m.Reset() // its memory is used again
 		})
 	}
 }
