@@ -321,7 +321,7 @@ func (t *Table) queued(id uint32, place int) {
 		Name: t.at.name, Ticket: w.ticket, Place: uint32(place), Lease: t.lease(w.kind, w.ttl, w.session), Bucket: t.cfg.Bucket,
 	}
 	if w.entry != 0 {
-		t.entries.at(w.entry).outcome = packBody(q, w.user, w.want.session)
+		t.entries.at(w.entry).outcome = t.packBody(q, w.user, w.want.session)
 	}
 	if place == 1 {
 		w.bits |= wantPlaced

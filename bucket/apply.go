@@ -30,9 +30,13 @@ func (t *Table) Apply(change []byte, out *Output) error {
 	t.change.open = true
 	defer t.finish()
 	c := coder{buf: change[n:], reading: true}
+	whole := oneText(c.buf)
 	for len(c.buf) > 0 {
 		var o op
 		num(&c, &o.code, uint64(opLimit)-1)
+		if c.whole = whole; o.code.keeps() {
+			c.whole = ""
+		}
 		o.fields(&c)
 		if c.bad {
 			t.broken = fmt.Errorf("%w: %d is malformed", ErrChange, seq)
@@ -52,6 +56,19 @@ func (t *Table) Apply(change []byte, out *Output) error {
 	}
 	return nil
 }
+
+// oneText is a change as one string, of which the texts of its ops are parts: for its effects, which live for some seconds, and for
+// what only looks something up. A long change has a text each time, so that none keeps someone's data in memory.
+func oneText(change []byte) string {
+	const most = 512
+	if len(change) > most {
+		return ""
+	}
+	return string(change)
+}
+
+// keeps says whether the table keeps texts of an op as they are. It copies those of others where it keeps one.
+func (c opCode) keeps() bool { return c == opSeen || c == opEnqueue || c == opMove }
 
 // aboutZone tells which zone the change is about, none if it is about several.
 func (t *Table) aboutZone() {

@@ -133,8 +133,8 @@ func refusalFields(c *coder, r *subjects.Refusal) {
 }
 
 // packBody is the binary form of an answer, to be remembered.
-func packBody(body subjects.Body, user, session string) []byte {
-	c := coder{buf: make([]byte, 0, 64)}
+func (t *Table) packBody(body subjects.Body, user, session string) []byte {
+	c := coder{buf: t.outcomes.take()}
 	bodyFields(&c, &body, user, session)
 	return c.buf
 }

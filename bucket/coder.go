@@ -11,7 +11,8 @@ import (
 type coder struct {
 	buf     []byte // written so far, or left to read
 	reading bool
-	bad     bool // what was read is malformed; everything read from then on is zero
+	bad     bool   // what was read is malformed; everything read from then on is zero
+	whole   string // what ends with buf, if texts are to be read as parts of one string; else each is its own
 }
 
 // integer is what num can code. Negative numbers cannot be coded: they are read back as malformed.
@@ -74,7 +75,11 @@ func (c *coder) text(p *string, limit int) {
 		c.buf = append(c.buf, *p...)
 		return
 	}
-	*p = string(c.buf[:n])
+	if at := len(c.whole) - len(c.buf); at >= 0 {
+		*p = c.whole[at : at+n]
+	} else {
+		*p = string(c.buf[:n])
+	}
 	c.buf = c.buf[n:]
 }
 

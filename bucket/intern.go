@@ -1,10 +1,13 @@
 package bucket
 
+import "strings"
+
 // intern keeps one copy of each text that many records share: the names of users and servers, and what holders call
 // themselves. It gives it a number; 0 is no text. A text is forgotten with the last record that has it.
 type intern struct {
-	ids   map[string]uint32
-	texts slab[interned]
+	ids    map[string]uint32
+	texts  slab[interned]
+	forgot string // the last one: who comes again and again takes it up
 }
 
 type interned struct {
@@ -24,11 +27,19 @@ func (n *intern) take(text string) uint32 {
 		}
 		var each *interned
 		id, each = n.texts.take()
-		each.text = text
-		n.ids[text] = id
+		each.text = n.own(text)
+		n.ids[each.text] = id
 	}
 	n.texts.at(id).refs++
 	return id
+}
+
+// own is a copy, since the text may be a part of a longer one.
+func (n *intern) own(text string) string {
+	if text == n.forgot {
+		return n.forgot
+	}
+	return strings.Clone(text)
 }
 
 // release counts one use less.
@@ -40,6 +51,7 @@ func (n *intern) release(id uint32) {
 	each.refs--
 	if each.refs == 0 {
 		delete(n.ids, each.text)
+		n.forgot = each.text
 		n.texts.release(id)
 	}
 }

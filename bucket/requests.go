@@ -3,6 +3,7 @@ package bucket
 import (
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/opencluster/oclocks/internal/mutant"
@@ -309,13 +310,12 @@ func (t *Table) openEntry(r request, user string, sid uint32) (id uint32, ok boo
 // newEntry makes the record of a request; ok is false if there is one.
 func (t *Table) newEntry(r request, user string, sid uint32, name uint64) (id uint32, ok bool) {
 	z := t.at.zone
-	key := userRequest{user, r.id}
 	switch {
 	case (r.number > 0) != (sid != 0): // in a session requests have numbers, elsewhere texts
 		return 0, false
 	case sid != 0 && t.sessions.at(sid).window.find(r.number) != 0:
 		return 0, false
-	case sid == 0 && (r.id == "" || z.requests[key] != 0):
+	case sid == 0 && (r.id == "" || z.requests[userRequest{user, r.id}] != 0):
 		return 0, false
 	}
 	id, e := t.entries.take()
@@ -325,7 +325,8 @@ func (t *Table) newEntry(r request, user string, sid uint32, name uint64) (id ui
 		e.session, e.user = sid, s.user // one copy for all
 		s.window.put(r.number, id)
 	} else {
-		z.requests[key] = id
+		e.id, e.user = strings.Clone(r.id), t.texts.share(user)
+		z.requests[userRequest{e.user, e.id}] = id
 	}
 	return id, true
 }
@@ -333,7 +334,7 @@ func (t *Table) newEntry(r request, user string, sid uint32, name uint64) (id ui
 // finishEntry remembers the outcome of a request.
 func (t *Table) finishEntry(id uint32, body subjects.Body, z *zone) {
 	e := t.entries.at(id)
-	t.finishPacked(id, packBody(body, e.user, t.sessionName(e.session)), z)
+	t.finishPacked(id, t.packBody(body, e.user, t.sessionName(e.session)), z)
 }
 
 func (t *Table) finishPacked(id uint32, outcome []byte, z *zone) {
@@ -373,10 +374,12 @@ func (t *Table) closeEntry(id uint32) {
 	} else {
 		z := t.at.zone
 		delete(z.requests, userRequest{e.user, e.id})
+		t.texts.drop(e.user)
 		if e.finished() {
 			t.unlinkEntry(&z.finished, e)
 		}
 	}
+	t.outcomes.put(e.outcome)
 	t.entries.release(id)
 }
 

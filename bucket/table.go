@@ -55,6 +55,7 @@ type Table struct {
 	waiters  slab[waiter]
 	sessions slab[session]
 	entries  slab[entry]
+	outcomes spares
 
 	// The primary's own.
 	primary      bool

@@ -73,6 +73,9 @@ func (v *verifier) zone(z *zone) {
 	}
 	v.that(v.live == z.live, "zone %s has %d live sessions, counted %d", z.name, v.live, z.live)
 	for key, id := range z.requests {
+		if key.user != "" {
+			v.texts[v.t.texts.ids[key.user]]++
+		}
 		e := v.t.entries.at(id)
 		v.that(e.user == key.user && e.id == key.id && e.number == 0 && e.session == 0, "request %q of %q", key.id, key.user)
 		v.entry(e, id)

@@ -1,5 +1,7 @@
 package bucket
 
+import "strings"
+
 // zone is what a zone has in this bucket. It stays for ever, since its tokens and tickets may never begin again; a daemon's
 // zones are few and configured.
 type zone struct {
@@ -37,6 +39,7 @@ func (t *Table) openZone(name string) *zone {
 	if z := t.byName[name]; z != nil {
 		return z
 	}
+	name = strings.Clone(name) // it may be a part of a longer text
 	z := &zone{
 		name: name, id: uint32(len(t.zones)), settings: t.settings[name], armed: never,
 		tickets: make(map[uint64]uint32), sessions: make(map[string]uint32),
