@@ -81,6 +81,7 @@ func serve(ctx context.Context, load func() (*conf.Settings, error)) error {
 	if err != nil {
 		return err
 	}
+	keepProcessors(os.Getenv) // not before the shards were counted
 	over := make(chan error, 1)
 	go func() { over <- daemon.Wait() }()
 	for {
