@@ -3,8 +3,11 @@ package direct
 import (
 	"crypto/tls"
 	"errors"
+	"io"
+	"log/slog"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -15,6 +18,17 @@ var (
 	errRemoved  = errors.New("the node is not of the cluster any more")
 	errClosed   = errors.New("this node stops")
 )
+
+// lostLevel is how much it matters why a link was lost. What the other end has closed is no trouble of this one: a node stops, or tells
+// of the trouble itself; and if the link cannot be made again, that is told.
+func lostLevel(reason error) slog.Level {
+	for _, theirs := range []error{io.EOF, syscall.EPIPE, syscall.ECONNRESET, errReplaced, errRemoved} {
+		if errors.Is(reason, theirs) {
+			return slog.LevelInfo
+		}
+	}
+	return slog.LevelWarn
+}
 
 // conn is one connection that is up.
 type conn struct {

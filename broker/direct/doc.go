@@ -20,7 +20,7 @@
 // every message names the point that it follows). No safety rule is about the way that a message took.
 //
 //   - Sending never waits. What the socket does not take stays in memory, up to maxWaiting bytes, while a goroutine writes
-//     it; beyond that the link is closed, as a slow consumer is in NATS.
+//     it (what that one has taken counts as well); beyond that the link is closed, as a slow consumer is in NATS.
 //   - A link over which nothing comes is closed after at most 4 × beatEvery, 0.8 s; both ends send an empty frame every
 //     beatEvery. That is before a route in the same situation is (1.5 s), and before a primary drops a member that makes no
 //     progress (1 s, chain.Limits.Drop): a link that hangs while the route works costs a pause, not a copy.

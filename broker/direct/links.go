@@ -48,8 +48,9 @@ type Config struct {
 	// An error closes the link.
 	Receive func(from uint64) (take func(frame []byte) error)
 
-	limit int           // bytes that wait for a socket; 0: maxWaiting
-	beat  time.Duration // 0: beatEvery
+	limit   int           // bytes that wait for a socket; 0: maxWaiting
+	beat    time.Duration // 0: beatEvery
+	unasked int           // 0: tellUnasked
 }
 
 // Links are the direct connections of a node with others. Its methods may be called at the same time.
@@ -76,6 +77,9 @@ func Start(cfg Config) *Links {
 	}
 	if cfg.beat == 0 {
 		cfg.beat = beatEvery
+	}
+	if cfg.unasked == 0 {
+		cfg.unasked = tellUnasked
 	}
 	cfg.TLS = cfg.TLS.Clone()
 	cfg.TLS.NextProtos = []string{protocol}
@@ -168,7 +172,7 @@ func (l *Links) serve(c *conn) {
 	l.mu.Unlock()
 	if !stops {
 		l.lost.Add(1)
-		l.cfg.Logger.Warn("a direct link is down; its messages take the route meanwhile", "node", c.peer.Number, "reason", err)
+		l.cfg.Logger.Log(context.Background(), lostLevel(err), "a direct link is down; its messages take the route meanwhile", "node", c.peer.Number, "reason", err)
 	}
 }
 

@@ -81,8 +81,8 @@ func TestALinkComesBack(t *testing.T) {
 	a.linked(t, 2)
 	reaches(t, a, b, 1, 2, "after")
 	reaches(t, b, a, 2, 1, "back")
-	if a.Lost() != 1 || !a.log.has("a direct link is down") {
-		t.Errorf("lost %d", a.Lost())
+	if a.Lost() != 1 || !a.log.has("a direct link is down") || a.log.has("level=WARN") {
+		t.Errorf("lost %d; a restart of the other node is nothing to warn of", a.Lost())
 	}
 }
 
@@ -133,4 +133,18 @@ func TestAFirewall(t *testing.T) {
 	if n := strings.Count(a.log.String(), "no direct link can be made"); n != 1 {
 		t.Errorf("told %d times", n)
 	}
+}
+
+// A node that never says where it listens is told of once, and is not taken for trouble.
+func TestANodeThatWantsNoLinks(t *testing.T) {
+	p := newPlace(t)
+	second := p.identified(2)
+	p.at(2, "")
+	a := p.add(1, func(c *Config) { c.unasked = 1 })
+	eventually(t, "it is told", func() bool { return a.log.has("no direct link is made") })
+	if a.log.has("level=WARN") {
+		t.Error("it is warned of")
+	}
+	p.start(2, second)
+	a.linked(t, 2)
 }

@@ -21,11 +21,15 @@ var ErrStranger = errors.New("not the node that it should be")
 
 // try is how this node comes to a link with another one.
 type try struct {
-	busy  bool      // it is being made, or up
-	again time.Time // not before
-	pause time.Duration
-	told  bool // that it cannot be made
+	busy    bool      // it is being made, or up
+	again   time.Time // not before
+	pause   time.Duration
+	told    bool // that it cannot be made
+	unasked int  // times in a row that the other node did not say where it listens
 }
+
+// tellUnasked: a node that does not say so often in a row where it listens is told of. One that starts, or is away, says it before.
+const tellUnasked = 30
 
 // try begins to make a link, unless there is one or it is too early.
 func (l *Links) try(p Peer) {
@@ -54,14 +58,27 @@ func (l *Links) try(p Peer) {
 			t.pause = min(max(2*t.pause, retryFirst), retryLast)
 		}
 		t.again = time.Now().Add(t.pause)
-		switch {
-		case err == nil:
-			t.told = false
-		case !t.told && !l.closed && !errors.Is(err, errUnasked):
-			t.told = true
-			l.cfg.Logger.Warn("no direct link can be made; the chains' messages take the route, which is slower", "node", p.Number, "error", err)
-		}
+		l.tell(p, t, err)
 	})
+}
+
+// tell tells once that a link cannot be made. mu is held.
+func (l *Links) tell(p Peer, t *try, err error) {
+	if !errors.Is(err, errUnasked) {
+		t.unasked = 0
+	}
+	switch {
+	case l.closed:
+	case err == nil:
+		t.told = false
+	case errors.Is(err, errUnasked):
+		if t.unasked++; t.unasked == l.cfg.unasked {
+			l.cfg.Logger.Info("no direct link is made: the node is away, has them switched off, or is of an older version", "node", p.Number, "error", err)
+		}
+	case !t.told:
+		t.told = true
+		l.cfg.Logger.Warn("no direct link can be made; the chains' messages take the route, which is slower", "node", p.Number, "error", err)
+	}
 }
 
 // errUnasked: the other node is not there, or does not listen for this.

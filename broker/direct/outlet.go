@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	maxWaiting = 64 << 20 // bytes that the socket has not taken; as a route of NATS
+	maxWaiting = 64 << 20 // bytes that the socket has not taken; as a route of NATS, and as much as one change may have
 	keepBytes  = 1 << 20  // a larger buffer is not kept
 )
 
@@ -31,6 +31,7 @@ type outlet struct {
 
 	mu    sync.Mutex
 	text  []byte        // to be written
+	taken int           // bytes that drain is writing: they wait as well
 	busy  bool          // drain is writing, and nobody else may
 	wake  chan struct{} // busy has become true; holds one
 	spare []byte        // only drain's: memory for text
@@ -59,7 +60,7 @@ func (o *outlet) Write(b []byte) (int, error) {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if len(o.text)+len(b) > o.limit {
+	if o.taken+len(o.text)+len(b) > o.limit {
 		return 0, ErrSlow
 	}
 	o.text = append(o.text, b...)
@@ -132,6 +133,7 @@ func (o *outlet) drain(closed <-chan struct{}) error {
 func (o *outlet) chunk() []byte {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	o.taken = len(o.text)
 	if len(o.text) == 0 {
 		o.busy = false
 		return nil

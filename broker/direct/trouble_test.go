@@ -154,7 +154,9 @@ func TestASilentNodeIsGivenUp(t *testing.T) {
 	conns := p.fakeServer(2)
 	a := p.add(1)
 	received(t, conns)
-	eventually(t, "the link is given up", func() bool { return a.log.has(ErrSilent.Error()) })
+	eventually(t, "the link is given up, which is worth a warning", func() bool {
+		return a.log.has("level=WARN") && a.log.has(ErrSilent.Error())
+	})
 	c := received(t, conns) // and tried again
 	go io.Copy(c, c)        // beats come back, so it lives, until the test closes it
 	eventually(t, "a link", func() bool { return a.Up()[2] })
@@ -241,6 +243,56 @@ func TestASlowNodeLosesItsLink(t *testing.T) {
 		t.Fatal("everything is sent")
 	}
 	eventually(t, "the reason", func() bool { return a.log.has(ErrSlow.Error()) })
+}
+
+// What a goroutine is writing, and the socket does not take, waits as well: there is one bound for both.
+func TestWhatIsBeingWrittenCounts(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	near, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer near.Close()
+	far, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer far.Close()
+	const limit = 32 << 20 // more than a socket takes
+	o, err := newOutlet(near, limit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.hold()
+	write := func(n int) error {
+		_, err := o.Write(make([]byte, n))
+		return errors.Join(err, o.push())
+	}
+	if err := write(limit); err != nil {
+		t.Fatal(err)
+	}
+	closed, ended := make(chan struct{}), make(chan error, 1)
+	go func() { ended <- o.drain(closed) }()
+	eventually(t, "it is being written", func() bool {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		return len(o.text) == 0 && o.taken > limit/2
+	})
+	if err := write(limit / 2); !errors.Is(err, ErrSlow) {
+		t.Errorf("more than the limit waits: %v", err)
+	}
+	if err := write(1000); err != nil {
+		t.Errorf("there is room for it: %v", err)
+	}
+	near.Close()
+	close(closed)
+	if err := received(t, ended); err == nil {
+		t.Error("it is written")
+	}
 }
 
 // Connections on which nothing is said keep nobody out for ever, and do not become more and more.
