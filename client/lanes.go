@@ -102,6 +102,9 @@ func (c *Client) runLane(ctx context.Context, want wantedLane) {
 	l.run(l.over, l.broken)
 	c.do(func(now int64) {
 		if c.lanes[want.number-1] == l {
+			if l.nc.IsClosed() { // and not the client
+				c.opts.log.Info("the connection to a node that is often asked is broken", "node", want.node, "error", l.nc.LastError())
+			}
 			c.lanes[want.number-1] = nil
 			c.m.LaneLost(now, want.number)
 		}

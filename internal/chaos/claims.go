@@ -74,9 +74,13 @@ func (a *actor) semaphores(ctx context.Context) error {
 	})
 }
 
+// sprint is how many requests a client makes without a pause when it is in a hurry: it opens lanes then, which are used as long as its
+// connection is.
+const sprint = 200
+
 // claims takes locks, one after the other, until ctx ends. A connection is used for a while, and then another one.
 func (a *actor) claims(ctx context.Context, choose func(*client.Client, []client.LockOption, check.Event) taking) error {
-	for ctx.Err() == nil {
+	for first := true; ctx.Err() == nil; first = false {
 		var opts []client.Option
 		if a.chance(0.5) {
 			opts = append(opts, client.WithLease(a.between(time.Second, 6*time.Second)))
@@ -85,6 +89,11 @@ func (a *actor) claims(ctx context.Context, choose func(*client.Client, []client
 		if err != nil {
 			return err
 		}
+		a.hurry = first || a.chance(0.2)
+		for end := a.next + sprint; a.hurry && a.next < end && ctx.Err() == nil; {
+			a.once(ctx, c, choose)
+		}
+		a.hurry = false
 		for left := 50 + a.rng.IntN(400); left > 0 && ctx.Err() == nil; left-- {
 			a.once(ctx, c, choose)
 			a.pause(ctx, 15*time.Millisecond)
@@ -147,7 +156,9 @@ func (a *actor) refused(request string, err error) {
 // hold believes in a claim for a while, and releases it.
 func (a *actor) hold(ctx context.Context, claim *client.Claim) {
 	long := a.between(0, 30*time.Millisecond)
-	if a.chance(0.03) {
+	if a.hurry {
+		long = 0
+	} else if a.chance(0.03) {
 		long = a.between(500*time.Millisecond, 8*time.Second)
 	}
 	renewAt := check.Never

@@ -30,6 +30,7 @@ type Entry struct {
 	Doubts     int            `json:"doubts"`
 	Rounds     int            `json:"rounds,omitempty"`
 	Faults     map[Kind]int   `json:"faults"` // that really happened
+	Ways       *Ways          `json:"ways,omitempty"`
 	Violations int            `json:"violations"`
 	Jepsen     *JepsenFigures `json:"jepsen,omitempty"`
 }
@@ -39,11 +40,15 @@ func (r *run) entry() *Entry {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	stats := r.history.checker.Stats()
+	ways, err := r.waysUsed()
+	if err != nil {
+		r.note("%v", err)
+	}
 	return &Entry{
 		Time: time.Now().UTC().Truncate(time.Second), What: "chaos", Seed: r.schedule.Seed, Seconds: r.since(),
 		Nodes: r.schedule.Nodes, Clients: r.schedule.Clients * actors, Operations: r.history.operations, Events: stats.Events,
 		Grants: stats.Grants, Beliefs: stats.Beliefs, Ordered: stats.Ordered, Undecided: stats.Undecided, Doubts: stats.Doubts,
-		Rounds: len(r.schedule.Rounds), Faults: r.faults, Violations: len(r.history.checker.Violations()) + len(r.problems),
+		Rounds: len(r.schedule.Rounds), Faults: r.faults, Ways: &ways, Violations: len(r.history.checker.Violations()) + len(r.problems),
 	}
 }
 
@@ -56,8 +61,8 @@ func (e *Entry) String() string {
 		sum += n
 	}
 	slices.Sort(list)
-	return fmt.Sprintf("chaos: %.0f s, %d nodes, %d clients, %d operations, %d grants, %d beliefs, %d recoveries, %d faults of %d kinds (%s): %d violations",
-		e.Seconds, e.Nodes, e.Clients, e.Operations, e.Grants, e.Beliefs, e.Doubts, sum, len(e.Faults), strings.Join(list, ", "), e.Violations)
+	return fmt.Sprintf("chaos: %.0f s, %d nodes, %d clients, %d operations, %d grants, %d beliefs, %d recoveries, %v, %d faults of %d kinds (%s): %d violations",
+		e.Seconds, e.Nodes, e.Clients, e.Operations, e.Grants, e.Beliefs, e.Doubts, e.Ways, sum, len(e.Faults), strings.Join(list, ", "), e.Violations)
 }
 
 // JepsenEntry runs Jepsen's lock test and gives its line.
@@ -100,7 +105,7 @@ func Sum(path string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("read the ledger: %w", err)
 	}
-	sum, runs := Entry{Faults: make(map[Kind]int)}, 0
+	sum, runs := Entry{Faults: make(map[Kind]int), Ways: &Ways{}}, 0
 	var jepsen []string
 	for line := range strings.Lines(string(text)) {
 		var e Entry
@@ -114,8 +119,8 @@ func Sum(path string) (string, error) {
 		runs++
 		sum.add(&e)
 	}
-	out := fmt.Sprintf("%d runs, %.0f minutes, %d requests of clients, %d grants, %d beliefs, %d recoveries of buckets, %d violations\n",
-		runs, sum.Seconds/60, sum.Operations, sum.Grants, sum.Beliefs, sum.Doubts, sum.Violations)
+	out := fmt.Sprintf("%d runs, %.0f minutes, %d requests of clients, %d grants, %d beliefs, %d recoveries of buckets, %d violations\n%v\n",
+		runs, sum.Seconds/60, sum.Operations, sum.Grants, sum.Beliefs, sum.Doubts, sum.Violations, sum.Ways)
 	for _, kind := range Kinds() {
 		out += fmt.Sprintf("%7d %s\n", sum.Faults[kind], kind)
 	}
@@ -133,6 +138,9 @@ func (e *Entry) add(o *Entry) {
 	e.Doubts += o.Doubts
 	e.Rounds += o.Rounds
 	e.Violations += o.Violations
+	if o.Ways != nil {
+		e.Ways.add(o.Ways)
+	}
 	for kind, n := range o.Faults { // order: they are added
 		e.Faults[kind] += n
 	}

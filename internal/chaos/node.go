@@ -88,11 +88,11 @@ func (r *run) member(i int) *node {
 	return all[(i-1)%len(all)]
 }
 
-// launch starts a node's daemon, unless a fault wants it to be down.
+// launch starts a node's daemon, unless a fault wants it to be down, or it is alive: two faults may have ended it, and each starts it again.
 func (r *run) launch(n *node) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.downs > 0 || n.gone {
+	if n.downs > 0 || n.gone || n.process != nil && !isClosed(n.process.Ended()) {
 		return nil
 	}
 	var nodes []*daemons.Node

@@ -91,6 +91,9 @@ func Run(ctx context.Context, cfg Config) (*Entry, error) {
 		err = endErr
 	}
 	entry := r.entry()
+	if err == nil && ctx.Err() == nil {
+		err = entry.Ways.proved()
+	}
 	if err != nil || ctx.Err() != nil || cfg.Keep {
 		r.say("kept: %s", r.dir)
 		if err != nil {

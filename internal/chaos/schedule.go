@@ -31,6 +31,11 @@ const (
 	Delay       Kind = "delay"         // between A and B: everything is N milliseconds late
 	Corrupt     Kind = "corrupt"       // between A and B: bytes are flipped, which TLS makes a broken connection
 	Reset       Kind = "reset"         // between A and B: connections are reset again and again
+	LinkCut     Kind = "link-cut"      // nothing of their direct link arrives between A and B; their route works
+	LinkOneWay  Kind = "link-one-way"  // nothing of their direct link arrives from A at B
+	LinkDelay   Kind = "link-delay"    // as delay, of their direct link alone
+	LinkCorrupt Kind = "link-corrupt"  // as corrupt
+	LinkReset   Kind = "link-reset"    // as reset
 	DiskFull    Kind = "disk-full"     // of A: started again when there is space
 	WallClock   Kind = "wall-clock"    // of A: is N seconds away from the others' for For
 	LoseDisk    Kind = "lose-disk"     // A is killed and comes back without its journal and control store
@@ -104,7 +109,7 @@ var weights = []struct {
 }{
 	{Kill, 8}, {KillTwo, 3}, {KillAll, 1}, {Restart, 4}, {Rolling, 1}, {Stop, 8}, {StopAll, 1}, {Flicker, 3},
 	{CutOneWay, 6}, {CutTwoWays, 5}, {Isolate, 5}, {Split, 3}, {Deaf, 3},
-	{Delay, 4}, {Corrupt, 4}, {Reset, 4}, {DiskFull, 3}, {WallClock, 4}, {LoseDisk, 2},
+	{Delay, 4}, {Corrupt, 4}, {Reset, 4}, {LinkCut, 3}, {LinkOneWay, 3}, {LinkDelay, 3}, {LinkCorrupt, 2}, {LinkReset, 3}, {DiskFull, 3}, {WallClock, 4}, {LoseDisk, 2},
 	{AddNode, 2}, {RemoveNode, 2}, {MoveBucket, 4}, {Drain, 3}, {Double, 1}, {Setting, 4},
 	{ClientKill, 6}, {ClientStop, 6}, {ClientCut, 4}, {ClientAway, 4}, {ClientDelay, 4}, {ClientGarb, 4},
 }
@@ -169,11 +174,11 @@ func newStep(rng *rand.Rand, kind Kind, s *Schedule) Step {
 	step.For = min(step.For, 20*time.Second)
 	other := 1 + (step.A+rng.IntN(s.Nodes-1))%s.Nodes
 	switch kind {
-	case KillTwo, Split, CutOneWay, CutTwoWays:
+	case KillTwo, Split, CutOneWay, CutTwoWays, LinkCut, LinkOneWay:
 		step.B = other
-	case Corrupt, Reset, Delay:
+	case Corrupt, Reset, Delay, LinkCorrupt, LinkReset, LinkDelay:
 		step.B, step.For = other, step.For+3*time.Second // a connection must come about again before anything can be done to it
-		if kind == Delay {
+		if kind == Delay || kind == LinkDelay {
 			step.N = []int{5, 50, 200, 900}[rng.IntN(4)]
 		}
 	case KillAll, StopAll:

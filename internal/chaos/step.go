@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
+
+	"github.com/opencluster/oclocks/internal/e2e/daemons"
 )
 
 // effect is a fault while it lasts: end takes it back and says whether it had an effect at all.
@@ -97,7 +99,9 @@ func (r *run) begin(ctx context.Context, s *Step) (*effect, error) {
 		return r.flicker(r.member(s.A)), nil
 	case CutOneWay, CutTwoWays, Isolate, Split, Deaf, ClientCut, ClientAway:
 		return r.cut(r.ways(s))
-	case Delay, Corrupt, Reset, ClientDelay, ClientGarb:
+	case LinkCut, LinkOneWay:
+		return r.cut(r.ways(s))
+	case Delay, Corrupt, Reset, LinkDelay, LinkCorrupt, LinkReset, ClientDelay, ClientGarb:
 		return r.interpose(s)
 	case DiskFull:
 		return r.fill(r.member(s.A))
@@ -187,15 +191,23 @@ func (r *run) restart(ctx context.Context, nodes ...*node) bool {
 	return orderly == len(nodes)
 }
 
-// ways are the ways that a step cuts, as pairs of hosts: from, to.
-func (r *run) ways(s *Step) (list [][2]int) {
-	both := func(i, j int) { list = append(list, [2]int{i, j}, [2]int{j, i}) }
+// ways are the ways that a step cuts.
+func (r *run) ways(s *Step) (list []daemons.Way) {
+	port := 0
+	one := func(i, j int) { list = append(list, daemons.Way{From: i, To: j, Port: port}) }
+	both := func(i, j int) { one(i, j); one(j, i) }
 	all := r.members()
 	a := r.member(s.A)
 	switch s.Kind {
 	case CutOneWay:
-		return [][2]int{{a.host, r.member(s.B).host}}
+		one(a.host, r.member(s.B).host)
 	case CutTwoWays:
+		both(a.host, r.member(s.B).host)
+	case LinkOneWay:
+		port = directPort
+		one(a.host, r.member(s.B).host)
+	case LinkCut:
+		port = directPort
 		both(a.host, r.member(s.B).host)
 	case Split:
 		b := r.member(s.B)
@@ -214,7 +226,7 @@ func (r *run) ways(s *Step) (list [][2]int) {
 	case Deaf:
 		for _, n := range all {
 			if n != a {
-				list = append(list, [2]int{n.host, a.host})
+				one(n.host, a.host)
 			}
 		}
 	case ClientCut:
@@ -228,12 +240,12 @@ func (r *run) ways(s *Step) (list [][2]int) {
 }
 
 // cut cuts ways. It had an effect if packets were dropped.
-func (r *run) cut(ways [][2]int) (*effect, error) {
+func (r *run) cut(ways []daemons.Way) (*effect, error) {
 	count := func() (sum uint64) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		for _, w := range ways {
-			n, err := r.network.Dropped(w[0], w[1])
+			n, err := r.network.DroppedOf(w)
 			if err != nil {
 				r.note("%v", err)
 			}
@@ -241,11 +253,11 @@ func (r *run) cut(ways [][2]int) (*effect, error) {
 		}
 		return sum
 	}
-	mend := func(ways [][2]int) {
+	mend := func(ways []daemons.Way) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		for _, w := range ways {
-			if err := r.network.Mend(w[0], w[1]); err != nil {
+			if err := r.network.MendWay(w); err != nil {
 				r.problems = append(r.problems, err.Error())
 			}
 		}
@@ -253,7 +265,7 @@ func (r *run) cut(ways [][2]int) (*effect, error) {
 	before := count()
 	for i, w := range ways {
 		r.mu.Lock()
-		err := r.network.Cut(w[0], w[1])
+		err := r.network.CutWay(w)
 		r.mu.Unlock()
 		if err != nil {
 			mend(ways[:i])
@@ -265,17 +277,21 @@ func (r *run) cut(ways [][2]int) (*effect, error) {
 
 // interpose puts a proxy between two hosts.
 func (r *run) interpose(s *Step) (*effect, error) {
-	i, j := r.member(s.A).host, 0
+	i, j, port := r.member(s.A).host, 0, 0
 	if s.B > 0 {
 		j = r.member(s.B).host
 	}
 	t := &trouble{every: 400 * time.Millisecond}
 	switch s.Kind {
-	case Delay:
+	case LinkDelay, LinkCorrupt, LinkReset:
+		port = directPort
+	}
+	switch s.Kind {
+	case Delay, LinkDelay:
 		t.late = time.Duration(s.N) * time.Millisecond
-	case Corrupt:
+	case Corrupt, LinkCorrupt:
 		t.flip = true
-	case Reset:
+	case Reset, LinkReset:
 		t.reset = true
 	case ClientDelay:
 		i, t.late = clientHost(s.A), time.Duration(s.N)*time.Millisecond
@@ -290,14 +306,14 @@ func (r *run) interpose(s *Step) (*effect, error) {
 	if !r.proxies.begin(i, j, t) {
 		return nil, fmt.Errorf("there is a proxy between hosts %d and %d already", i, j)
 	}
-	if err := r.network.Intercept(i, j); err != nil {
+	if err := r.network.Intercept(i, j, port); err != nil {
 		r.proxies.finish(i, j)
 		return nil, err
 	}
 	return &effect{func() bool {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		if err := r.network.Release(i, j); err != nil {
+		if err := r.network.Release(i, j, port); err != nil {
 			r.problems = append(r.problems, err.Error())
 		}
 		r.proxies.finish(i, j)

@@ -79,6 +79,8 @@ type actor struct {
 	rng  *rand.Rand
 	next int // requests
 
+	hurry bool // to have it released at once; its locks are its own, so that it waits for nobody
+
 	mu      sync.Mutex
 	pending string // acquire that the library is asked for
 	wanted  string // its lock
@@ -173,7 +175,12 @@ func (a *actor) between(lo, hi time.Duration) time.Duration {
 func (a *actor) chance(p float64) bool { return a.rng.Float64() < p }
 
 // lock is one of the names of a kind.
-func (a *actor) lock(kind string) string { return fmt.Sprintf("%s-%d", kind, a.rng.IntN(names)) }
+func (a *actor) lock(kind string) string {
+	if a.hurry {
+		kind += "-" + a.id
+	}
+	return fmt.Sprintf("%s-%d", kind, a.rng.IntN(names))
+}
 
 // request names the next request of this client.
 func (a *actor) request() string {
@@ -186,6 +193,14 @@ func (a *actor) tell(e check.Event) int64 {
 	e.Client, e.Zone = a.id, a.zone.Name
 	return a.rec.add(e)
 }
+
+// What logs of clients and daemons say of lanes and direct links (ways.go counts it).
+const (
+	laneOpened = "connected to a node that is often asked"
+	laneBroken = "the connection to a node that is often asked is broken"
+	linkUp     = "a direct link is up"
+	linkDown   = "a direct link is down"
+)
 
 // overhear hears from the library's log that an acquire goes on as a new request: its session was over, or its grant before the library
 // had heard of it. The broker then has two requests for what is one to the caller.
@@ -202,7 +217,7 @@ func (o *overhear) Handle(ctx context.Context, r slog.Record) error {
 		}
 		return true
 	})
-	if r.Level < slog.LevelError {
+	if r.Level < slog.LevelError && r.Message != laneOpened && r.Message != laneBroken {
 		return nil
 	}
 	return o.Handler.Handle(ctx, r)

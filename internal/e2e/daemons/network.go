@@ -19,8 +19,14 @@ const hubVariable = "OCLOCKS_HUB"
 // through it. All of it vanishes with this process and its children. Host i has the address 10.77.i.2; the hub is 10.77.i.1
 // there. Methods must not be called at the same time.
 type Network struct {
-	cuts  map[[2]int]int
-	voids map[[2]int]bool
+	cuts  map[Way]int
+	voids map[Way]bool
+}
+
+// Way is what goes from one host to another.
+type Way struct {
+	From, To int
+	Port     int // only that of TCP connections to or from this port; 0: all
 }
 
 // InHub says whether this process was started with IntoHub.
@@ -59,7 +65,7 @@ func OpenNetwork() (*Network, error) {
 			return nil, err
 		}
 	}
-	return &Network{cuts: make(map[[2]int]int), voids: make(map[[2]int]bool)}, nil
+	return &Network{cuts: make(map[Way]int), voids: make(map[Way]bool)}, nil
 }
 
 // Add makes host i, 1 to 254.
@@ -90,25 +96,29 @@ func At(i int) []string { return []string{"ip", "netns", "exec", fmt.Sprint("n",
 
 // Cut stops everything that goes from host i to host j; what is on its way back still arrives. Cuts are counted: each one
 // wants its Mend.
-func (n *Network) Cut(i, j int) error {
-	way := [2]int{i, j}
+func (n *Network) Cut(i, j int) error { return n.CutWay(Way{From: i, To: j}) }
+
+// Mend takes a cut back.
+func (n *Network) Mend(i, j int) error { return n.MendWay(Way{From: i, To: j}) }
+
+// CutWay stops everything that goes a way, as Cut does.
+func (n *Network) CutWay(way Way) error {
 	if n.cuts[way]++; n.cuts[way] > 1 {
 		return nil
 	}
-	if err := n.void(i, j); err != nil {
+	if err := n.void(way); err != nil {
 		return err
 	}
-	return ip("rule add " + rule(i, j))
+	return n.rules("add", way)
 }
 
-// Mend takes a cut back.
-func (n *Network) Mend(i, j int) error {
-	way := [2]int{i, j}
+// MendWay takes a cut back.
+func (n *Network) MendWay(way Way) error {
 	if n.cuts[way]--; n.cuts[way] > 0 {
 		return nil
 	}
 	delete(n.cuts, way)
-	return ip("rule del " + rule(i, j))
+	return n.rules("del", way)
 }
 
 // cutRules come before those of Intercept, and both before the main table's.
@@ -117,26 +127,55 @@ const (
 	interceptRules = 200
 	localTable     = 99
 	voidTables     = 1000
+	portTables     = voidTables + 1<<16 // of ways of one port
 )
 
-// rule leads what goes from host i to host j into the void.
-func rule(i, j int) string {
-	return fmt.Sprintf("pref %d from %s to %s lookup %d", cutRules, Address(i), Address(j), voidTables+256*i+j)
+// selectors are what rules say of the packets of a way.
+func (w Way) selectors() (list []string) {
+	hosts := fmt.Sprintf("from %s to %s", Address(w.From), Address(w.To))
+	if w.Port == 0 {
+		return []string{hosts}
+	}
+	return []string{fmt.Sprintf("%s ipproto tcp dport %d", hosts, w.Port), fmt.Sprintf("%s ipproto tcp sport %d", hosts, w.Port)}
 }
 
-// void makes the device into which the packets from host i to host j vanish: a device and not a blackhole route, because a device
+// device and table are where the packets of a way vanish.
+func (w Way) device() string {
+	if w.Port != 0 {
+		return fmt.Sprintf("w%d-%d", w.From, w.To)
+	}
+	return fmt.Sprintf("v%d-%d", w.From, w.To)
+}
+
+func (w Way) table() int {
+	if w.Port != 0 {
+		return portTables + 256*w.From + w.To
+	}
+	return voidTables + 256*w.From + w.To
+}
+
+// rules leads a way into the void.
+func (n *Network) rules(what string, way Way) error {
+	for _, packets := range way.selectors() {
+		if err := ip(fmt.Sprintf("rule %s pref %d %s lookup %d", what, cutRules, packets, way.table())); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// void makes the device into which the packets of a way vanish: a device and not a blackhole route, because a device
 // counts them. Its other end is in a namespace where nobody listens.
-func (n *Network) void(i, j int) error {
-	way := [2]int{i, j}
+func (n *Network) void(way Way) error {
 	if n.voids[way] {
 		return nil
 	}
-	dev := fmt.Sprintf("v%d-%d", i, j)
+	dev := way.device()
 	for _, args := range []string{
 		fmt.Sprintf("link add %s type veth peer name %s netns void", dev, dev),
 		fmt.Sprintf("link set %s arp off up", dev),
 		fmt.Sprintf("-n void link set %s up", dev),
-		fmt.Sprintf("route add default dev %s table %d", dev, voidTables+256*i+j),
+		fmt.Sprintf("route add default dev %s table %d", dev, way.table()),
 	} {
 		if err := ip(args); err != nil {
 			return err
@@ -146,13 +185,18 @@ func (n *Network) void(i, j int) error {
 	return nil
 }
 
-// Dropped is how many packets from host i to host j were stopped by cuts so far.
+// Dropped is how many packets from host i to host j were stopped by cuts of all that goes there so far.
 func (n *Network) Dropped(i, j int) (packets uint64, err error) {
+	return n.DroppedOf(Way{From: i, To: j})
+}
+
+// DroppedOf is how many packets were stopped by cuts of a way so far.
+func (n *Network) DroppedOf(way Way) (packets uint64, err error) {
 	text, err := os.ReadFile("/proc/self/net/dev")
 	if err != nil {
 		return 0, fmt.Errorf("count packets: %w", err)
 	}
-	dev := fmt.Sprintf("v%d-%d:", i, j)
+	dev := way.device() + ":"
 	for line := range strings.Lines(string(text)) {
 		if f := strings.Fields(line); len(f) > 10 && f[0] == dev { // after 8 columns of what was received: bytes, packets
 			if packets, err = strconv.ParseUint(f[10], 10, 64); err != nil {
@@ -163,19 +207,20 @@ func (n *Network) Dropped(i, j int) (packets uint64, err error) {
 	return packets, nil
 }
 
-// Intercept leads all packets between hosts i and j to sockets of this process that have one of their addresses (IP_TRANSPARENT):
-// connections that there are break. Cuts still count.
-func (n *Network) Intercept(i, j int) error { return n.intercept("add", i, j) }
+// Intercept leads all packets between hosts i and j, or those of connections to or from one port, to sockets of this process that have
+// one of their addresses (IP_TRANSPARENT): connections that there are break. Cuts still count.
+func (n *Network) Intercept(i, j, port int) error { return n.intercept("add", i, j, port) }
 
 // Release takes an Intercept back: connections that there are break.
-func (n *Network) Release(i, j int) error { return n.intercept("del", i, j) }
+func (n *Network) Release(i, j, port int) error { return n.intercept("del", i, j, port) }
 
-func (n *Network) intercept(what string, i, j int) error {
-	for _, way := range [][2]int{{i, j}, {j, i}} {
-		// Only what comes in: what this process sends in a host's name goes its way.
-		if err := ip(fmt.Sprintf("rule %s pref %d from %s to %s iif h%d lookup %d", what, interceptRules,
-			Address(way[0]), Address(way[1]), way[0], localTable)); err != nil {
-			return err
+func (n *Network) intercept(what string, i, j, port int) error {
+	for _, way := range []Way{{i, j, port}, {j, i, port}} {
+		for _, packets := range way.selectors() {
+			// Only what comes in: what this process sends in a host's name goes its way.
+			if err := ip(fmt.Sprintf("rule %s pref %d %s iif h%d lookup %d", what, interceptRules, packets, way.From, localTable)); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

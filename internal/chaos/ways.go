@@ -1,0 +1,78 @@
+package chaos
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// Ways counts how often the ways came about that nothing may depend on, and how often they broke: direct links between nodes, each end by
+// itself, and lanes of clients. A run in which there were none has proved nothing about them.
+type Ways struct {
+	Links       int `json:"links"`
+	LinksBroken int `json:"links_broken"`
+	Lanes       int `json:"lanes"`
+	LanesBroken int `json:"lanes_broken"`
+}
+
+// waysUsed counts them in the logs.
+func (r *run) waysUsed() (w Ways, err error) {
+	for _, c := range []struct {
+		logs, text string
+		n          *int
+	}{
+		{"n*.log", linkUp, &w.Links}, {"n*.log", linkDown, &w.LinksBroken},
+		{"p*.log", laneOpened, &w.Lanes}, {"p*.log", laneBroken, &w.LanesBroken},
+	} {
+		files, globErr := filepath.Glob(filepath.Join(r.dir, "logs", c.logs))
+		err = errors.Join(err, globErr)
+		for _, file := range files {
+			n, countErr := linesWith(file, c.text)
+			err = errors.Join(err, countErr)
+			*c.n += n
+		}
+	}
+	return w, err
+}
+
+// proved says what of the ways a run has not tried.
+func (w Ways) proved() error {
+	if w.Links == 0 || w.Lanes == 0 {
+		return fmt.Errorf("%d direct links and %d lanes came about: that proves nothing about them", w.Links, w.Lanes)
+	}
+	return nil
+}
+
+// linesWith is how many lines of a file have a text.
+func linesWith(path, text string) (n int, err error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return 0, fmt.Errorf("count lines: %w", err)
+	}
+	defer file.Close()
+	in := bufio.NewScanner(file)
+	for in.Buffer(nil, 1<<20); in.Scan(); {
+		if bytes.Contains(in.Bytes(), []byte(text)) {
+			n++
+		}
+	}
+	if err := in.Err(); err != nil {
+		return n, fmt.Errorf("count lines: %w", err)
+	}
+	return n, nil
+}
+
+func (w *Ways) add(o *Ways) {
+	w.Links += o.Links
+	w.LinksBroken += o.LinksBroken
+	w.Lanes += o.Lanes
+	w.LanesBroken += o.LanesBroken
+}
+
+// String is for people.
+func (w Ways) String() string {
+	return fmt.Sprintf("%d ends of direct links (%d broke), %d lanes (%d broke)", w.Links, w.LinksBroken, w.Lanes, w.LanesBroken)
+}
