@@ -114,7 +114,7 @@
 // # What a caller sees as failure
 //
 // A message that no correct member sends is refused and changes nothing. A state that Raft calls impossible (the store has lost what
-// was confirmed, say) makes the node fail: Err, and nothing goes on. A member whose log has parted from the leader's within what was
+// was confirmed, say) makes the node fail: Err, and nothing goes on. [TestAStoreOlderThanWhatItConfirmed] A member whose log has parted from the leader's within what was
 // decided (an old store took part in an election) hears of nothing more, and is asked no more than with each heartbeat. [TestALogThatHasParted]
 //
 // # Sources

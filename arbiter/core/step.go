@@ -23,6 +23,10 @@ func (n *Node) step(from uint64, m *pb.Message) error {
 		if n.elect.leader != from {
 			return nil
 		}
+	case pb.MsgHeartbeat:
+		if err := n.considerCommit(m); err != nil {
+			return err
+		}
 	case pb.MsgAppResp:
 		if m.GetReject() && m.GetIndex() <= n.matched(from) && m.GetTerm() == n.rn.BasicStatus().GetTerm() {
 			return nil
@@ -39,6 +43,18 @@ func (n *Node) step(from uint64, m *pb.Message) error {
 		}
 	}
 	return nil
+}
+
+// considerCommit looks whether this node still has what it has confirmed: a leader's heartbeat names nothing else as decided. Raft would
+// panic, and say less.
+func (n *Node) considerCommit(m *pb.Message) error {
+	last, err := n.log.LastIndex()
+	if err != nil || m.GetCommit() <= last || m.GetTerm() < n.rn.BasicStatus().GetTerm() {
+		return err
+	}
+	n.err = fmt.Errorf("%w: the log on this node's disk ends at %d, but the node has confirmed up to %d to the leader: the disk is older than "+
+		"the node. Start it again: it asks the others then, and begins anew", ErrFailed, last, m.GetCommit())
+	return n.err
 }
 
 // matched is up to where a member has confirmed, as a leader knows it, to have this node's log. A rejection of that or of less is an old

@@ -224,10 +224,10 @@ func (w *world) quietNetwork() {
 	}
 }
 
-// whole says whether no link is cut.
+// whole says whether messages pass on all links, and in time.
 func (w *world) whole() bool {
 	for i := range w.links {
-		if w.links[i].cut != nil {
+		if l := &w.links[i]; l.cut != nil || l.isWeak(w) {
 			return false
 		}
 	}

@@ -91,12 +91,17 @@ func (a *parcel) act() {
 	}
 }
 
+// isWeak says whether messages are lost or late on a link.
+func (l *link) isWeak(w *world) bool {
+	l.weak = slices.DeleteFunc(l.weak, func(i *impairment) bool { return i.until <= w.now })
+	return len(l.weak) > 0
+}
+
 // weakness is what the weak places of a link do to a message.
 func (l *link) weakness(w *world, what string) (late int64, passes bool) {
-	if len(l.weak) == 0 {
+	if !l.isWeak(w) {
 		return 0, true
 	}
-	l.weak = slices.DeleteFunc(l.weak, func(i *impairment) bool { return i.until <= w.now })
 	for _, i := range l.weak {
 		if i.what != "" && i.what != what {
 			continue
