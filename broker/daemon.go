@@ -70,6 +70,7 @@ type Daemon struct {
 	turned     chan struct{}             // a bucket's turn, or the shared state, has changed; holds one
 	adopted    chan struct{}             // the shared state has changed; holds one
 	closing    bool                      // Stop has begun: the zones stay as they are; guarded by reloading
+	apart      bool                      // zones that are added take no turn with those of the other nodes: see withdraw; guarded by zoneMu
 	zonesAt    *shared.State             // the zones, keys and routes are those of this state; guarded by reloading
 	state      atomic.Pointer[shared.State]
 	peers      peers

@@ -34,6 +34,9 @@ func (d *Daemon) Crash(t testing.TB) {
 // Shared is the shared configuration as this node has it.
 func (d *Daemon) Shared() *shared.State { return d.control.State() }
 
+// Withdraw is what a node does that was removed and stays for its vote.
+func (d *Daemon) Withdraw() { d.withdraw() }
+
 // ApplyZones takes over the zones of a state.
 func (d *Daemon) ApplyZones(ctx context.Context, state *shared.State) error {
 	return d.applyZones(ctx, state)

@@ -84,10 +84,10 @@ func (d *Daemon) healthy(ctx context.Context) error {
 
 func (d *Daemon) readiness() error {
 	switch {
-	case !d.ready.Load():
-		return errors.New("not serving: starting or stopping")
 	case d.control.Stays():
 		return errors.New("not serving: this node was removed from the cluster, and goes on for its vote until the others can decide without it")
+	case !d.ready.Load():
+		return errors.New("not serving: starting or stopping")
 	}
 	return nil
 }

@@ -236,8 +236,15 @@ func (d *Daemon) watchRoutes(tell func(identifier string, up bool)) (stop func()
 	})
 }
 
-// watchControl ends the daemon when it cannot be part of its cluster any more.
+// watchControl takes the daemon out of what the nodes of its cluster do in turn when it is none of them any more, and ends it when
+// it cannot be part of its cluster at all.
 func (d *Daemon) watchControl() {
+	select {
+	case <-d.control.Staying():
+		d.withdraw()
+	case <-d.control.Failed():
+	case <-d.over:
+	}
 	select {
 	case <-d.control.Failed():
 		d.fail(fmt.Errorf("the control plane: %w", d.control.Err()))

@@ -115,6 +115,7 @@ func (d *Daemon) addZone(settings conf.Zone) error {
 	if err != nil {
 		return err
 	}
+	z.apart = d.apart
 	// Known before it is asked: what a table answers goes to the zone that the map names.
 	zones := maps.Clone(*d.zones.Load())
 	zones[z.name] = z

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"sync/atomic"
 
 	"github.com/nats-io/nats.go"
@@ -58,7 +59,7 @@ func (z *zone) turn(number uint32) {
 func (z *zone) retire(ctx context.Context) {
 	z.turnMu.Lock()
 	z.quiet = true
-	subs := z.subs
+	subs := slices.Clone(z.subs)
 	z.turnMu.Unlock()
 	for number := range uint32(z.d.buckets()) {
 		z.turn(number)
@@ -82,6 +83,32 @@ func (z *zone) retire(ctx context.Context) {
 	case <-z.through:
 	case <-ctx.Done():
 	}
+}
+
+// withdraw ends that this node takes its turn on the simple path: it was removed, and knows less and less about who has a bucket.
+// What is asked of this node alone it goes on answering; a bucket's subject it gives up with the bucket.
+func (d *Daemon) withdraw() {
+	d.zoneMu.Lock()
+	defer d.zoneMu.Unlock()
+	d.apart = true
+	for _, z := range *d.zones.Load() { // order: each has its own
+		z.withdraw()
+	}
+}
+
+func (z *zone) withdraw() {
+	z.turnMu.Lock()
+	defer z.turnMu.Unlock()
+	z.apart = true
+	z.subs = slices.DeleteFunc(z.subs, func(sub *nats.Subscription) bool {
+		if sub.Queue == "" {
+			return false
+		}
+		if err := sub.Unsubscribe(); err != nil {
+			z.d.log.Debug("end of a subscription", "zone", z.name, "subject", sub.Subject, "error", err)
+		}
+		return true
+	})
 }
 
 // lastMessage is the subscription of the message that is behind all others.

@@ -36,6 +36,7 @@ type zone struct {
 	turnMu  sync.Mutex
 	hot     map[uint32]*nats.Subscription // of the buckets that this node is asked about
 	quiet   bool                          // of none any more
+	apart   bool                          // the node takes no turn with the others
 	subs    []*nats.Subscription          // of everything else
 	through chan struct{}                 // the pump has come to the last message; holds one
 
@@ -91,14 +92,17 @@ func (z *zone) subscribe() error {
 	return nil
 }
 
-// also listens to a subject that is not a bucket's.
+// also listens to a subject that is not a bucket's; group says that the nodes take turns.
 func (z *zone) also(subject, group string) error {
+	z.turnMu.Lock()
+	defer z.turnMu.Unlock()
+	if group != "" && z.apart {
+		return nil
+	}
 	sub, err := z.listen(subject, group)
 	if err != nil {
 		return err
 	}
-	z.turnMu.Lock()
-	defer z.turnMu.Unlock()
 	z.subs = append(z.subs, sub)
 	return nil
 }

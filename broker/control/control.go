@@ -42,7 +42,7 @@ type Control struct {
 	lease  time.Duration // of the cluster's nodes
 	old    atomic.Bool   // the store is to be renewed when it is not used any more
 
-	staying atomic.Bool // this node was removed, and is there for its vote only
+	staying chan struct{} // closed: this node was removed, and is there for its vote only
 
 	ctx     context.Context // of everything that Close ends
 	cancel  context.CancelFunc
@@ -95,7 +95,7 @@ func Start(ctx context.Context, cfg Config) (*Control, error) {
 	c := &Control{
 		cfg: cfg, log: cfg.Logger, nc: cfg.Conn, box: newBox(), post: newPost(cfg.Conn), start: draw(),
 		answering: make(chan struct{}, maxAnswering), asks: flow.NewProposer(maxBuckets), asksDue: make(chan struct{}, 1),
-		alerts: map[alertKey]int64{}, failed: make(chan struct{}),
+		alerts: map[alertKey]int64{}, failed: make(chan struct{}), staying: make(chan struct{}),
 	}
 	if c.log == nil {
 		c.log = slog.Default()

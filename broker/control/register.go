@@ -126,13 +126,24 @@ func (c *Control) enrolment() {
 
 // stay says, once, that this node is there for its vote only.
 func (c *Control) stay() {
-	if !c.staying.Swap(true) {
+	if !c.Stays() {
+		close(c.staying)
 		c.log.Info("this node was removed from the cluster, and votes until enough other voters are there; then it ends")
 	}
 }
 
-// Stays says that this node was removed from the cluster, and is there for its vote only.
-func (c *Control) Stays() bool { return c.staying.Load() }
+// Staying is closed when this node was removed from the cluster and is there for its vote only.
+func (c *Control) Staying() <-chan struct{} { return c.staying }
+
+// Stays says whether Staying is closed.
+func (c *Control) Stays() bool {
+	select {
+	case <-c.staying:
+		return true
+	default:
+		return false
+	}
+}
 
 // askRegister asks whoever leads.
 func (c *Control) askRegister(request []byte) *admission {
