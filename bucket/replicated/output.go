@@ -26,8 +26,11 @@ type Output struct {
 	arena []byte // payloads of Records
 }
 
-// arenaMost is how much memory an output keeps for the next round, in bytes.
-const arenaMost = 8 << 20
+// How much memory an output keeps for the payloads of the next round, in bytes.
+const (
+	arenaLeast = 64 << 10
+	arenaMost  = 1 << 20
+)
 
 // Reset empties the output.
 func (o *Output) Reset() {
@@ -40,9 +43,6 @@ func (o *Output) Reset() {
 	o.Later = o.Later[:0]
 	o.Turns, o.Proposals, o.Reports = o.Turns[:0], o.Proposals[:0], o.Reports[:0]
 	o.Behind, o.Alerts, o.Touched = o.Behind[:0], o.Alerts[:0], o.Touched[:0]
-	if o.arena == nil || cap(o.arena) > arenaMost { // an image of a large table was in it
-		o.arena = make([]byte, 0, 64<<10)
-	}
 	clear(o.Forks)
 	o.Forks = o.Forks[:0]
 	o.arena = o.arena[:0]
@@ -51,12 +51,14 @@ func (o *Output) Reset() {
 // begin is an empty slice at the end of the arena, for the next payload.
 func (o *Output) begin() []byte { return o.arena[len(o.arena):] }
 
-// end takes a payload that was begun with begin. If it did not fit it has an array of its own, which is the arena from now on.
+// end takes a payload that was begun with begin. If it did not fit it has an array of its own; and what comes next has a larger arena,
+// unless it is an image of a large table that did not fit.
 func (o *Output) end(payload []byte) []byte {
-	if len(payload) <= cap(o.arena)-len(o.arena) {
+	switch {
+	case len(payload) <= cap(o.arena)-len(o.arena):
 		o.arena = o.arena[:len(o.arena)+len(payload)]
-	} else {
-		o.arena = payload
+	case len(payload) <= max(cap(o.arena), arenaLeast):
+		o.arena = make([]byte, 0, min(max(2*cap(o.arena), arenaLeast), arenaMost))
 	}
 	return payload[:len(payload):len(payload)]
 }
