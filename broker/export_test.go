@@ -24,6 +24,12 @@ func (d *Daemon) Crash(t testing.TB) {
 		d.end(errors.New("crash"))
 		ctx, cancel := context.WithTimeout(context.Background(), natsTimeout)
 		defer cancel()
+		if d.http != nil {
+			if err := d.http.server.Close(); err != nil {
+				t.Logf("crash: %v", err)
+			}
+			<-d.http.done
+		}
 		// The server's Shutdown races with clients that come in at that moment.
 		if err := errors.Join(d.nats.LameDuck(ctx), d.abandon()); err != nil {
 			t.Logf("crash: %v", err)
