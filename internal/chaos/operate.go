@@ -202,7 +202,23 @@ func (r *run) comeTogether(ctx context.Context) error {
 	}
 	r.drained, r.leftovers = nil, nil
 	r.mu.Unlock()
-	for _, args := range normal {
+	for {
+		if err := r.insist(ctx, normal); err != nil {
+			return err
+		}
+		err := r.settles(ctx)
+		if err == nil {
+			return r.progress(ctx)
+		}
+		if ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
+// insist has operators' commands carried out.
+func (r *run) insist(ctx context.Context, commands [][]string) error {
+	for _, args := range commands {
 		for {
 			_, err := r.config(ctx, args...)
 			if err == nil || args[0] == "nodes" && strings.Contains(err.Error(), shared.ErrNotFound.Error()) {
@@ -213,16 +229,18 @@ func (r *run) comeTogether(ctx context.Context) error {
 			}
 		}
 	}
-	for {
+	return nil
+}
+
+// settles waits a while until the cluster is whole. If it is not, what operators took back has to be said again: a command of a round that
+// was given up (a drain, say) may be carried out after it was taken back.
+func (r *run) settles(ctx context.Context) error {
+	for end := time.Now().Add(10 * time.Second); ; {
 		err := r.settled(ctx)
-		if err == nil {
-			break
-		}
-		if !sleep(ctx, 100*time.Millisecond) {
+		if err == nil || time.Now().After(end) || !sleep(ctx, 100*time.Millisecond) {
 			return err
 		}
 	}
-	return r.progress(ctx)
 }
 
 // shift moves the wall clock of a node, as the code of oclocks there reads it.
