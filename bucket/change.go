@@ -13,7 +13,7 @@ const (
 	opTerm         opCode = iota + 1 // the table has a new primary, or its counters a new term
 	opZone                           // the ops that follow are about this zone
 	opName                           // and about this name
-	opSeen                           // a session, or a newer incarnation of it, is seen
+	opSeen                           // a session, or a later opening of it, is seen
 	opDone                           // a session awaits no replies below a number
 	opForget                         // the oldest finished requests of a session, or without one, are forgotten
 	opCloseSession                   // a session has ended, its holds and waiters have gone before

@@ -219,7 +219,7 @@ func (t *Table) grantAgain(c *call, g *subjects.Grant) {
 		t.reply(c, t.inRecovery())
 		return
 	}
-	// A renew, or a newer incarnation of the session, may have made them shorter: what is told must be what is kept.
+	// A renew, or a later opening of the session, may have made them shorter: what is told must be what is kept.
 	g.TTL, g.Lease = h.ttl, t.lease(h.kind(), h.ttl, h.session)
 	t.reply(c, g)
 }

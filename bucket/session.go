@@ -39,7 +39,7 @@ type session struct {
 	deadline int64
 	parted   bool // its connection was closed and it has not come back
 	beat     uint64
-	newer    *Session // a keep-alive has told of an incarnation that is not replicated yet
+	newer    *Session // a later opening that was heard of and is not replicated yet
 	armed    int64    // for when the timer is set
 	timer    node
 }
@@ -179,7 +179,7 @@ func (s *session) over(session *Session) *subjects.Refusal {
 }
 
 // touch restarts the lease of a session in this bucket. One that has become shorter does not shorten what an earlier
-// incarnation may still trust.
+// opening may still trust.
 func (t *Table) touch(sid uint32) {
 	s := t.sessions.at(sid)
 	s.deadline = max(s.deadline, t.after(s.lease))
@@ -193,8 +193,8 @@ func (t *Table) armSession(sid uint32) {
 	}
 }
 
-// introduce tells, at the beginning of a change, what the change's request says about its session: a new one, a newer
-// incarnation, replies that are awaited no more.
+// introduce tells, at the beginning of a change, what the change's request says about its session: a new one, a later
+// opening, replies that are awaited no more.
 func (t *Table) introduce(c *call) {
 	c.session = t.see(c.in.User, &c.in.Session)
 	s := t.sessions.at(c.session)
