@@ -195,6 +195,30 @@ func TestChangesOfTools(t *testing.T) {
 	}
 }
 
+// A node whose program knows more than the leader's says more when it registers than the leader can read, and is registered: otherwise no
+// cluster could be upgraded node by node.
+func TestARegistrationThatSaysMore(t *testing.T) {
+	k := newCluster(t)
+	first := k.config(1)
+	first.Found = k.found
+	a := k.join(first)
+	leader(t, a)
+	text := `{"id":"zzzzzzzzzzzzzzzzzzzzzzzzzz","raft":77,"name":"later","level":1000,"start":5,"of_tomorrow":{"x":1}}`
+	answer := admission{WaitMS: 1}
+	for answer.WaitMS > 0 {
+		msg, err := a.conn.RequestWithContext(within(t), subjectRegister, []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if answer, err = decodeMessage[admission](msg.Data); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := a.c.State().Node(answer.Number); answer.Number == 0 || n == nil || n.Name != "later" || n.Level != 1000 {
+		t.Errorf("%+v: %+v", answer, n)
+	}
+}
+
 func TestAlertsReachAllNodes(t *testing.T) {
 	k := newCluster(t)
 	first := k.config(1)

@@ -247,6 +247,9 @@ func (r *leading) deafen() {
 	}
 }
 
+// onRegister reads a registration. What this program does not know in one is passed over, other than in a command of a tool: it comes from a
+// program that knows a higher level, and if it were refused none could come into a cluster of programs that do not, so that the level
+// could never be raised. Nothing is done by halves: what is proposed is what was read, and what needs a level is only written at that.
 func (r *leading) onRegister(m *nats.Msg) {
 	request, err := decodeMessage[shared.Register](m.Data)
 	if err != nil {
