@@ -20,7 +20,7 @@ type Config struct {
 	Name      string        // holder text of the session, for people
 	Location  string
 	FirstBeat uint64 // number of the first keep-alive: above that of every earlier process that had the same session; 16 for each millisecond
-	Seed      uint64 // of the jitter of repeated requests
+	Seed      uint64 // of the jitter of repeated requests, and of the first number in an earlier session: unlike in two processes that begin at once
 	MaxCalls  int    // unfinished requests at most; beyond, Submit refuses
 	Lanes     int    // lanes at most; 0 for none
 	Busy      int    // requests to a node in a second that are worth a lane; 0 for the default

@@ -217,6 +217,24 @@ func TestNumbersAreAboveThoseOfEarlierProcesses(t *testing.T) {
 	}
 }
 
+// Two processes that come back to one session in the same millisecond do not number their requests alike, and who comes back later
+// is above both.
+func TestNumbersOfTwoProcessesAtOnce(t *testing.T) {
+	number := func(seed, firstBeat, incarnation uint64) uint64 {
+		s := newScript(t)
+		s.m = New(Config{User: "u", Buckets: 4, Timeout: time.Second, Secret: "s", FirstBeat: firstBeat, Seed: seed, MaxCalls: 50})
+		s.acquire("a", nil)
+		s.opened(incarnation)
+		s.next(subjects.OpKeep)
+		return s.next(subjects.OpAcquire).req.Number
+	}
+	const ms = uint64(1780272000000)
+	one, other, later := number(7_001, 16*ms, ms), number(7_002, 16*ms, ms), number(7_000, 16*ms+16, ms+1)
+	if one == other || later <= max(one, other) {
+		t.Errorf("numbers %d, %d, and %d later", one, other, later)
+	}
+}
+
 // 421: "the client asks again", where the map of the refusal says.
 func TestMovedIsAskedThere(t *testing.T) {
 	s := newScript(t)

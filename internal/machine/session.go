@@ -153,9 +153,11 @@ func (m *Machine) opened(now int64, info subjects.Opened) {
 
 // above is a number above those of the requests that earlier processes have sent in the session that this one comes back to: what
 // one of those did would be answered again instead of being done. The incarnation rises with the brokers' clocks, FirstBeat with
-// those of the clients, and the sum with either. It leaves room for a million requests in a second, and stays below 2^53.
+// those of the clients, and the sum with either. It leaves room for a million requests in a second, but for one millisecond, and stays
+// below 2^53. Two that come back in one millisecond are kept apart by Seed: they are two runs of one program mostly, and ask for the same.
 func (m *Machine) above(incarnation uint64) uint64 {
-	return (incarnation + m.cfg.FirstBeat>>4) << 10 & (1<<53 - 1)
+	const room = 10 // bits of the number for the requests of a millisecond
+	return (incarnation+m.cfg.FirstBeat>>4)<<room&(1<<53-1) | m.cfg.Seed&(1<<room-1)
 }
 
 // sessionRefused takes a 410 session. If the session has come back since the call was sent, that tells nothing: what was sent
