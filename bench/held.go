@@ -38,7 +38,7 @@ func measureHeld(ctx context.Context) ([]table, error) {
 	}
 	h := &held{locks: locks{buckets: conf.Default().Buckets}}
 	t := table{Title: "Release and acquire through the daemon while many locks are held",
-		Columns: []string{"p50", "p99", "pairs", "processor time", "heap", "collections", "pause, p50", "longest, at least", "at most"}}
+		Columns: []string{"p50", "p99", "pairs", "processor time", "heap", "collections", "pause, p50", "longest, at least", "at most", "to stop"}}
 	var all []heldFigures
 	for _, n := range sizes {
 		if err := h.fill(ctx, daemon.URL(), n); err != nil {
@@ -49,16 +49,22 @@ func measureHeld(ctx context.Context) ([]table, error) {
 			return nil, fmt.Errorf("%d held: %w", n, err)
 		}
 		all = append(all, f)
-		t.add(strconv.Itoa(n)+" held", micros(f.p50), micros(f.p99), rate(f.rate), micros(f.cost), mebibytes(f.heap),
-			count(int64(f.pause.n)), micros(f.pause.median), micros(f.pause.atLeast), micros(f.pause.atMost))
+		t.add(strconv.Itoa(n)+" held", append([]value{micros(f.p50), micros(f.p99), rate(f.rate), micros(f.cost), mebibytes(f.heap)},
+			f.pause.values()...)...)
 	}
+	bare, err := withoutLocks(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("plain NATS: %w", err)
+	}
+	t.add("plain NATS, no locks at all", append([]value{nothing, nothing, nothing, nothing, nothing}, bare.values()...)...)
 	first, last := all[0], all[len(all)-1]
 	t.add("last / first", overTime(last.p50, first.p50), overTime(last.p99, first.p99), ratio(last.rate/first.rate),
 		overTime(last.cost, first.cost))
 	t.note("p50, p99: of a pair, one worker. Pairs, processor time: %d workers; the time of one pair, client, NATS and garbage", crowd)
 	t.note("collector included, since all is one process. Pause: all goroutines stood still, as %s", pauseMetric)
 	t.note("tells, in steps of a quarter (p50: at most), and runtime/debug for each collection as a whole, while the same workers worked and")
-	t.note("the garbage was collected again and again.")
+	t.note("the garbage was collected again and again. To stop: the longest until all stood still, at most, which is a part of a pause. Plain")
+	t.note("NATS: requests and replies of as many workers at a plain server in the same process, with nothing of ours.")
 	t.note("Goal: last / first at most %.1f in p50 and processor time, no pause above 1 ms.", growthGoal)
 	return []table{t}, nil
 }
@@ -98,7 +104,10 @@ func (h *held) measure(ctx context.Context, url string) (f heldFigures, err erro
 	}
 	f.p50, f.p99, f.rate = rig.Quantile(one.times, 0.5), rig.Quantile(one.times, 0.99), many.rate()
 	f.cost = (after - before) / time.Duration(many.pairs)
-	f.pause, err = h.collected(ctx, url)
+	f.pause, err = collected(func() error {
+		_, err := h.crowded(ctx, url)
+		return err
+	})
 	return f, err
 }
 
@@ -108,8 +117,25 @@ func (h *held) crowded(ctx context.Context, url string) (result, error) {
 	return overNATS(ctx, url, crowd, func(nc *nats.Conn, w int) error { return h.again(nc, w*share+rand.IntN(share)) })
 }
 
+// withoutLocks are the pauses of a process in which there is no daemon: a plain NATS server and its clients.
+func withoutLocks(ctx context.Context) (pauseFigures, error) {
+	plain, err := startEcho()
+	if err != nil {
+		return pauseFigures{}, err
+	}
+	defer plain.stop()
+	return collected(func() error {
+		_, err := overNATS(ctx, plain.url(), crowd, plain.pair)
+		return err
+	})
+}
+
+func (f *pauseFigures) values() []value {
+	return []value{count(int64(f.n)), micros(f.median), micros(f.atLeast), micros(f.atMost), micros(f.stopping)}
+}
+
 // collected is how long the pauses are while many workers work and the garbage is collected again and again.
-func (h *held) collected(ctx context.Context, url string) (pauseFigures, error) {
+func collected(work func() error) (pauseFigures, error) {
 	pauses, err := watchPauses()
 	if err != nil {
 		return pauseFigures{}, err
@@ -124,7 +150,7 @@ func (h *held) collected(ctx context.Context, url string) (pauseFigures, error) 
 			pauses.look()
 		}
 	})
-	_, err = h.crowded(ctx, url)
+	err = work()
 	ended.Store(true)
 	collector.Wait()
 	if err != nil {
