@@ -2,7 +2,9 @@ package broker
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"log/slog"
 	"testing"
 
 	"github.com/opencluster/oclocks/bucket/chain"
@@ -64,5 +66,34 @@ func TestFramesAreTakenIntoTheSameMemory(t *testing.T) {
 		take(frame)
 	}); got > 1 { // the function of the test that takes
 		t.Errorf("%v allocations for a frame", got)
+	}
+}
+
+// What comes over a direct link is its node's. Who speaks in another one's name is not listened to any longer, and what he says goes
+// nowhere; what is damaged ends no link.
+func TestAnothersName(t *testing.T) {
+	d := &Daemon{log: slog.New(slog.DiscardHandler), shards: make([]*shard, 1)}
+	d.metrics = newMetrics(d)
+	d.count.Store(1)
+	s := newShard(d, 0)
+	defer s.timer.Close()
+	d.shards[0] = s
+	message := (&chain.Message{Kind: chain.Hello, To: chain.Member{Node: 1, Inc: 1}}).Encode(nil)
+	frame := func(from uint64) []byte {
+		f := binary.AppendUvarint([]byte{frameBatch}, from)
+		f = binary.AppendUvarint(f, uint64(len(message)))
+		return append(f, message...)
+	}
+	in := (&links{d: d}).inlet(2)
+	for _, other := range []uint64{0, 1, 3} {
+		if err := in.takeDirect(frame(other)); !errors.Is(err, errSender) || !s.queue.empty() {
+			t.Errorf("in the name of node %d: %v", other, err)
+		}
+	}
+	if err := in.takeDirect(frame(2)[:10]); err != nil || !s.queue.empty() {
+		t.Errorf("damaged: %v", err)
+	}
+	if err := in.takeDirect(frame(2)); err != nil || s.queue.empty() {
+		t.Errorf("its own: %v", err)
 	}
 }

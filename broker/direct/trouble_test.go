@@ -1,7 +1,9 @@
 package direct
 
 import (
+	"crypto/ed25519"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/binary"
 	"errors"
 	"io"
@@ -13,6 +15,31 @@ import (
 
 	"github.com/opencluster/oclocks/conf"
 )
+
+// signedByANode is a configuration whose certificate says the same as a node's, for another key, and is signed with the node's.
+func signedByANode(t testing.TB, config *tls.Config) *tls.Config {
+	t.Helper()
+	node, err := config.GetClientCertificate(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	leaf, err := x509.ParseCertificate(node.Certificate[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	public, key, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := x509.CreateCertificate(nil, leaf, leaf, public, node.PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+		return &tls.Certificate{Certificate: [][]byte{raw, node.Certificate[0]}, PrivateKey: key}, nil
+	}
+	return config
+}
 
 // Who is not a node of the cluster is refused, by either side, and told.
 func TestStrangersAreRefused(t *testing.T) {
@@ -32,6 +59,16 @@ func TestStrangersAreRefused(t *testing.T) {
 		"without a certificate": {func(p *place, address string) (net.Conn, error) {
 			return tls.Dial("tcp", address, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{protocol}}) //nolint:gosec // it is a stranger
 		}, "didn't provide a certificate"},
+		"with a certificate that a node signed": {func(p *place, address string) (net.Conn, error) {
+			config := signedByANode(p.t, identity(p.t, p.authority, 1).TLS())
+			config.NextProtos = []string{protocol}
+			return tls.Dial("tcp", address, config)
+		}, "unknown authority"},
+		"with TLS 1.2": {func(p *place, address string) (net.Conn, error) {
+			config := identity(p.t, p.authority, 1).TLS()
+			config.NextProtos, config.MinVersion, config.MaxVersion = []string{protocol}, tls.VersionTLS12, tls.VersionTLS12
+			return tls.Dial("tcp", address, config)
+		}, "unsupported versions"},
 		"not in the configuration": {func(p *place, address string) (net.Conn, error) {
 			return p.fakeClient(identity(t, p.authority, 9), address, protocol)
 		}, named(9) + " is no other node of this cluster"},
