@@ -50,13 +50,14 @@ type nodeReport struct {
 	*control.Status
 	copies  []*CopyStatus // by bucket; nil where there is none
 	partial bool          // only those that people should look at are among them
+	direct  []uint64
 }
 
 func (p *picture) add(s *control.Status) {
 	report := nodeReport{Status: s}
 	var d description
 	if len(s.Copies) > 0 && json.Unmarshal(s.Copies, &d) == nil { // else of another version: as if it had told nothing about them
-		report.copies, report.partial = d.Copies, d.Partial
+		report.copies, report.partial, report.direct = d.Copies, d.Partial, d.Direct
 	}
 	p.told[s.Number] = report
 }
@@ -118,6 +119,7 @@ func (p *picture) node(n *shared.Node) subjects.ClusterNode {
 	}
 	node.Answered, node.Leader, node.Voter = true, s.Leading && !p.overtaken(s), s.Voter
 	node.Change, node.Digest, node.Refused, node.Away = s.Change, hashText(s.Digest), s.Refused, s.Away
+	node.Direct = p.told[n.Number].direct
 	if s.Lease > 0 {
 		node.Lease = s.Lease.Round(time.Millisecond).String()
 	}

@@ -63,15 +63,17 @@ func (d *Daemon) copies() []*CopyStatus {
 type description struct {
 	Partial bool          `json:"partial,omitempty"` // only of those that people should look at: of all it would be too long
 	Copies  []*CopyStatus `json:"copies"`            // by bucket
+	Direct  []uint64      `json:"direct,omitzero"`   // as in subjects.ClusterNode
 }
 
-// describe gives the copies of this node as JSON, a description.
+// describe gives the copies and the direct links of this node as JSON, a description.
 func (d *Daemon) describe() json.RawMessage {
 	all := d.copies()
 	if all == nil {
 		return nil // a shard that does not get to it has other things to do
 	}
-	text := encodeDescription(description{Copies: all})
+	direct := d.directLinks()
+	text := encodeDescription(description{Copies: all, Direct: direct})
 	if len(text) <= maxDescription {
 		return text
 	}
@@ -80,7 +82,7 @@ func (d *Daemon) describe() json.RawMessage {
 			all[i] = nil
 		}
 	}
-	if text = encodeDescription(description{Partial: true, Copies: all}); len(text) > maxDescription {
+	if text = encodeDescription(description{Partial: true, Copies: all, Direct: direct}); len(text) > maxDescription {
 		return nil
 	}
 	return text

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
+	"slices"
 	"strconv"
 	"syscall"
 
@@ -91,6 +93,16 @@ func (in *inlet) takeDirect(frame []byte) error {
 		return err
 	}
 	return nil
+}
+
+// directLinks are the nodes with which there is a direct link; nil if this node wants none.
+func (d *Daemon) directLinks() []uint64 {
+	if d.links == nil || d.links.direct == nil {
+		return nil
+	}
+	links := slices.AppendSeq([]uint64{}, maps.Keys(d.links.direct.Up())) // not nil
+	slices.Sort(links)
+	return links
 }
 
 // closeDirect ends the direct links; nothing comes over them any more when it returns.

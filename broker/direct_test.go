@@ -3,10 +3,12 @@ package broker_test
 import (
 	"fmt"
 	"net"
+	"slices"
 	"testing"
 
 	"github.com/opencluster/oclocks/conf"
 	"github.com/opencluster/oclocks/internal/brokertest"
+	"github.com/opencluster/oclocks/subjects"
 )
 
 // linksOf is how many direct links each node has; -1: it wants none.
@@ -28,6 +30,15 @@ func TestDirectLinksComeBack(t *testing.T) {
 	c, conns := startNodes(t, 3)
 	linked := func() bool { return fmt.Sprint(linksOf(t, c)) == "[2 2 2]" }
 	eventually(t, "links between all nodes", linked)
+	var all subjects.Cluster
+	if err := all.DecodeJSON(ask(t, conns[0], "locks.cluster.anyone", "").msg.Data); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range [][]uint64{{2, 3}, {1, 3}, {1, 2}} {
+		if got := all.Nodes[i].Direct; !slices.Equal(got, want) {
+			t.Errorf("node %d tells of links with %v", i+1, got)
+		}
+	}
 	for i := range 20 {
 		acquire(t, conns[i%3], fmt.Sprintf(`{"name":"before/%d"}`, i))
 	}
@@ -67,5 +78,12 @@ func TestWithoutDirectLinks(t *testing.T) {
 	}
 	if got := fmt.Sprint(linksOf(t, c)); got != "[0 0 -1]" {
 		t.Errorf("links: %s", got)
+	}
+	var all subjects.Cluster
+	if err := all.DecodeJSON(ask(t, nc, "locks.cluster.anyone", "").msg.Data); err != nil {
+		t.Fatal(err)
+	}
+	if n := all.Nodes; n[1].Direct == nil || len(n[1].Direct) != 0 || n[2].Direct != nil {
+		t.Errorf("told: %v, %v", n[1].Direct, n[2].Direct)
 	}
 }

@@ -44,6 +44,7 @@ type ClusterNode struct {
 	Lease    string   `json:"lease,omitempty"`   // what is left of the node's lease, a duration
 	Refused  string   `json:"refused,omitempty"` // why it has none
 	Away     []uint64 `json:"away,omitempty"`    // nodes that it does not reach
+	Direct   []uint64 `json:"direct,omitzero"`   // nodes with which it has a direct link; absent if it wants none, or is of an older version
 
 	Primaries int    `json:"primaries"` // buckets of which it is the primary, and may act
 	Copies    int    `json:"copies"`    // buckets of which it has a copy in the chain

@@ -27,7 +27,7 @@ func (f *fake) Cluster(_ context.Context, req *subjects.Request) (*subjects.Clus
 		Cluster: "C", Change: 9, Mode: "degraded", Quorum: subjects.ClusterQuorum{Have: 1, Need: 1}, Leader: 1, Total: f.total,
 		Nodes: []subjects.ClusterNode{
 			{Number: 1, Name: "one", Status: "up", Answered: true, Leader: true, Voter: true, Change: 9, Digest: "0123456789abcdef",
-				Lease: "523.1ms", Away: []uint64{2}, Primaries: 3, Copies: 4, Degraded: 3, Lag: 5, Location: "eu/fra"},
+				Lease: "523.1ms", Away: []uint64{2}, Direct: []uint64{}, Primaries: 3, Copies: 4, Degraded: 3, Lag: 5, Location: "eu/fra"},
 			{Number: 2, Name: "two", Status: "away"},
 		},
 		Buckets: []subjects.ClusterBucket{},
@@ -59,9 +59,9 @@ func TestLines(t *testing.T) {
 	want := `cluster C  degraded  03:04:05
 one leads, 1 node up, min_quorum 1, 4 buckets, configuration 9
 
-NODE  NAME  STATUS  LEASE  PRIMARY OF  COPIES  LAG  CONFIGURATION  LOCATION  REMARKS
-1     one   up      520ms  3           4       5    9/012345       eu/fra    does not reach two, 3 without a second copy, leads
-2     two   away    -      -           -       -    -              -         does not answer
+NODE  NAME  STATUS  LEASE  PRIMARY OF  COPIES  LAG  DIRECT  CONFIGURATION  LOCATION  REMARKS
+1     one   up      520ms  3           4       5    0/0     9/012345       eu/fra    does not reach two, 3 without a second copy, leads
+2     two   away    -      -           -       -    -       -              -         does not answer
 
 BUCKET  PRIMARY  EPOCH  COPIES  IN SYNC  CONFIRMED  LAG  HISTORY      REMARKS
 1       one      3      two     1        7          5    behind: two  without a second copy
@@ -107,6 +107,23 @@ func TestWhatIsWrongIsSaid(t *testing.T) {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is not in\n%s", want, got)
 		}
+	}
+}
+
+// A node that wants no direct links, or does not answer, is missed by nobody.
+func TestDirectLinks(t *testing.T) {
+	f := &Frame{Cluster: subjects.Cluster{Nodes: []subjects.ClusterNode{
+		{Number: 1, Name: "one", Answered: true, Direct: []uint64{2}}, {Number: 2, Name: "two", Answered: true, Direct: []uint64{1, 3}},
+		{Number: 3, Name: "three", Answered: true, Direct: []uint64{2}}, {Number: 4, Name: "off", Answered: true}, {Number: 5, Name: "away"},
+	}}}
+	rows := f.nodes()
+	for i, want := range []string{"1/2", "2/2", "1/2", "-", "-"} {
+		if got := rows[i+1][7]; got != want {
+			t.Errorf("node %d: %s, want %s", i+1, got, want)
+		}
+	}
+	if one, two := strings.Join(rows[1], " "), strings.Join(rows[2], " "); !strings.Contains(one, "no direct link to three") || strings.Contains(two, "no direct link") {
+		t.Errorf("%s; %s", one, two)
 	}
 }
 

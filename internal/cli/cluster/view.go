@@ -97,13 +97,13 @@ func (f *Frame) names(numbers []uint64) string {
 
 // nodes are the rows of the nodes.
 func (f *Frame) nodes() [][]string {
-	rows := [][]string{{"NODE", "NAME", "STATUS", "LEASE", "PRIMARY OF", "COPIES", "LAG", "CONFIGURATION", "LOCATION", "REMARKS"}}
+	rows := [][]string{{"NODE", "NAME", "STATUS", "LEASE", "PRIMARY OF", "COPIES", "LAG", "DIRECT", "CONFIGURATION", "LOCATION", "REMARKS"}}
 	for i := range f.Nodes {
 		n := &f.Nodes[i]
-		row := []string{strconv.FormatUint(n.Number, 10), output.Text(n.Name), status(n), "-", "-", "-", "-", "-",
+		row := []string{strconv.FormatUint(n.Number, 10), output.Text(n.Name), status(n), "-", "-", "-", "-", "-", "-",
 			output.Text(n.Location), strings.Join(f.remarks(n), ", ")}
 		if n.Answered {
-			row[3], row[7] = lease(n), configuration(n)
+			row[3], row[7], row[8] = lease(n), f.direct(n), configuration(n)
 			row[4], row[5], row[6] = strconv.Itoa(n.Primaries), strconv.Itoa(n.Copies), strconv.FormatUint(n.Lag, 10)
 		}
 		rows = append(rows, row)
@@ -132,6 +132,27 @@ func configuration(n *subjects.ClusterNode) string {
 	return fmt.Sprintf("%d/%s", n.Change, output.Text(n.Digest[:min(len(n.Digest), 6)]))
 }
 
+// direct is with how many other nodes a node has a direct link, out of those that want them.
+func (f *Frame) direct(n *subjects.ClusterNode) string {
+	if n.Direct == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%d/%d", len(n.Direct), len(n.Direct)+len(f.unlinked(n)))
+}
+
+// unlinked are the nodes with which a node has no direct link, although both want them.
+func (f *Frame) unlinked(n *subjects.ClusterNode) (list []uint64) {
+	if n.Direct == nil {
+		return nil
+	}
+	for i := range f.Nodes {
+		if o := &f.Nodes[i]; o.Number != n.Number && o.Direct != nil && !slices.Contains(n.Direct, o.Number) {
+			list = append(list, o.Number)
+		}
+	}
+	return list
+}
+
 // remarks are what is special about a node, what is bad first.
 func (f *Frame) remarks(n *subjects.ClusterNode) []string {
 	var all []string
@@ -144,6 +165,7 @@ func (f *Frame) remarks(n *subjects.ClusterNode) []string {
 	note(n.Refused != "", "no lease: %s", output.Text(n.Refused))
 	note(f.differs(n), "its configuration differs")
 	note(len(n.Away) > 0, "does not reach %s", f.names(n.Away))
+	note(len(f.unlinked(n)) > 0, "no direct link to %s", f.names(f.unlinked(n)))
 	note(n.Recovery > 0, "%d in recovery", n.Recovery)
 	note(n.Degraded > 0, "%d without a second copy", n.Degraded)
 	note(n.Leader, "leads")
