@@ -50,7 +50,8 @@
 // # Requests
 //
 // Every request that changes something carries a number and takes effect at most once, so the client repeats it through
-// reconnects, restarts of the broker and lost messages until its context ends. Errors are [*subjects.Refusal] (errors.As)
+// reconnects, restarts of the broker and lost messages until its context ends. One of those who ask over a connection that
+// stands still with full buffers may be kept for up to 1.4 s beyond that, by nats.go. Errors are [*subjects.Refusal] (errors.As)
 // wrapped with what was being done, and match the sentinels of this package (errors.Is).
 //
 // Two goroutines of one client exclude each other like two processes do: the broker is not re-entrant.
