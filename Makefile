@@ -27,7 +27,7 @@ PAGE    = $(if $(MUTANTS),,docs/mutants.md)
 ROUNDS    = 3
 FIGURES   = docs/performance.json
 SECTIONS  =
-PAGEPARTS = table,held,cluster,failover,idle,keepalive,memory,zones,nodes,garbage
+PAGEPARTS = table,held,cluster,floor,failover,idle,keepalive,memory,zones,nodes,garbage
 BENCHPAGE = $(if $(findstring command,$(origin PAGE)),$(PAGE),docs/performance.md)
 
 # Of make cluster, not taken from the environment; empty: what oclocks-startup local takes, which is the nodes that DIR has.

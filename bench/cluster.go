@@ -141,18 +141,9 @@ func (c *contest) locksOf(ctx context.Context, d *rig.Daemons, away int) error {
 		return err
 	}
 	defer nc.Close()
-	primaries, err := d.Primaries(nc)
+	l, name, err := locksAt(d, nc)
 	if err != nil {
 		return err
-	}
-	l := &locks{buckets: uint32(len(primaries))}
-	name := func(i int) string {
-		for k := 0; ; k++ {
-			name := fmt.Sprintf("one/%d/%d", i, k)
-			if primaries[subjects.BucketOf(name, l.buckets)] == 0 {
-				return name
-			}
-		}
 	}
 	if err := c.one(ctx, rowOf(d.Label, kindProtocol, away), func(i int) (time.Duration, error) { return l.timed(nc, name(i)) }); err != nil {
 		return err
@@ -178,6 +169,23 @@ func (c *contest) locksOf(ctx context.Context, d *rig.Daemons, away int) error {
 		took := time.Since(begin)
 		return took, m.Unlock(ctx)
 	})
+}
+
+// locksAt gives names of locks of which the first node is primary.
+func locksAt(d *rig.Daemons, nc *nats.Conn) (l *locks, name func(i int) string, err error) {
+	primaries, err := d.Primaries(nc)
+	if err != nil {
+		return nil, nil, err
+	}
+	l = &locks{buckets: uint32(len(primaries))}
+	return l, func(i int) string {
+		for k := 0; ; k++ {
+			name := fmt.Sprintf("one/%d/%d", i, k)
+			if primaries[subjects.BucketOf(name, l.buckets)] == 0 {
+				return name
+			}
+		}
+	}, nil
 }
 
 // one repeats something for about a second and samples the quantiles of what it gives.

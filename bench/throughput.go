@@ -123,6 +123,27 @@ func (c *contest) pairsOf(ctx context.Context, d *rig.Daemons, workers int) erro
 		}
 		c.paired(d.Label+": "+kind, workers, r)
 	}
+	if err := c.nearPairs(ctx, d, workers); err != nil {
+		return err
+	}
+	return withClients(ctx, d, func(clients []*client.Client) error {
+		r, err := worked(ctx, d.Children(), workers, func(w int) error { return clientPair(ctx, clients, w) })
+		c.paired(d.Label+": "+kindClient, workers, r)
+		return err
+	})
+}
+
+// nearPairs measures pairs of workers who each ask their lock's primary.
+func (c *contest) nearPairs(ctx context.Context, d *rig.Daemons, workers int) error {
+	conns, err := connectEach(d.URL)
+	if err != nil {
+		return err
+	}
+	defer closeAll(conns)
+	primaries, err := d.Primaries(conns[0])
+	if err != nil {
+		return err
+	}
 	near := &locks{buckets: uint32(len(primaries))}
 	r, err := worked(ctx, d.Children(), workers, func(w int) error {
 		at := primaries[subjects.BucketOf(near.name(w), near.buckets)]
@@ -132,11 +153,7 @@ func (c *contest) pairsOf(ctx context.Context, d *rig.Daemons, workers int) erro
 		return fmt.Errorf("%s: %w", kindNear, err)
 	}
 	c.paired(d.Label+": "+kindNear, workers, r)
-	return withClients(ctx, d, func(clients []*client.Client) error {
-		r, err := worked(ctx, d.Children(), workers, func(w int) error { return clientPair(ctx, clients, w) })
-		c.paired(d.Label+": "+kindClient, workers, r)
-		return err
-	})
+	return nil
 }
 
 func (c *contest) throughputTable() table {

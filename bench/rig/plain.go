@@ -35,7 +35,12 @@ type Plain struct {
 
 // StartPlain returns when each responder is reached from each server.
 func StartPlain(ctx context.Context) (p *Plain, err error) {
-	p = &Plain{}
+	return StartServers(ctx, PlainCommand, nil)
+}
+
+// StartServers starts such servers by a command of this program that calls ServeMore, with further environment and arguments.
+func StartServers(ctx context.Context, command string, env []string, more ...string) (_ *Plain, err error) {
+	p := &Plain{}
 	if p.dir, err = os.MkdirTemp("", "oclocks-bench"); err != nil {
 		return nil, err
 	}
@@ -55,7 +60,9 @@ func StartPlain(ctx context.Context) (p *Plain, err error) {
 	}
 	p.clients = addresses[:n]
 	for i := range n {
-		cmd := exec.Command(self, PlainCommand, strconv.Itoa(i), addresses[i], addresses[n+i], strings.Join(addresses[n:], ","))
+		args := []string{command, strconv.Itoa(i), addresses[i], addresses[n+i], strings.Join(addresses[n:], ",")}
+		cmd := exec.Command(self, append(args, more...)...)
+		cmd.Env = append(os.Environ(), env...)
 		c, err := Spawn(cmd, filepath.Join(p.dir, fmt.Sprint(i, ".log")), plainServing)
 		if err != nil {
 			return nil, fmt.Errorf("start a plain NATS server: %w", err)
@@ -119,7 +126,12 @@ func Echo(nc *nats.Conn, i int) error {
 
 // ServePlain is the process of one plain server: number, client address, route address, all route addresses.
 func ServePlain(args []string) error {
-	if len(args) != 4 {
+	return ServeMore(args, func(*nats.Conn, int, []string) error { return nil })
+}
+
+// ServeMore is ServePlain, and more begins on its connection what it is given further arguments for.
+func ServeMore(args []string, more func(nc *nats.Conn, number int, args []string) error) error {
+	if len(args) < 4 {
 		return errors.New("expected a number, two addresses and a list")
 	}
 	number, err := strconv.Atoi(args[0])
@@ -139,6 +151,9 @@ func ServePlain(args []string) error {
 			nc.Close() // the requests fail then
 		}
 	}); err != nil {
+		return err
+	}
+	if err := more(nc, number, args[4:]); err != nil {
 		return err
 	}
 	if err := nc.Flush(); err != nil {
