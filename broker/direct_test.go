@@ -25,6 +25,11 @@ func linksOf(t *testing.T, c *brokertest.Cluster) []int {
 	return links
 }
 
+// numbered asks for a lock, with a request id.
+func numbered(name string, i int) string {
+	return fmt.Sprintf(`{"name":"%s/%d","request":"%s-%d"}`, name, i, name, i)
+}
+
 // Every node has a direct link with every other, and again after one was restarted; locks work before, meanwhile and after.
 func TestDirectLinksComeBack(t *testing.T) {
 	c, conns := startNodes(t, 3)
@@ -40,16 +45,16 @@ func TestDirectLinksComeBack(t *testing.T) {
 		}
 	}
 	for i := range 20 {
-		acquire(t, conns[i%3], fmt.Sprintf(`{"name":"before/%d"}`, i))
+		acquire(t, conns[i%3], numbered("before", i))
 	}
 	c.Restart(1)
 	for i := range 20 {
-		acquire(t, conns[2*(i%2)], fmt.Sprintf(`{"name":"meanwhile/%d"}`, i))
+		acquire(t, conns[2*(i%2)], numbered("meanwhile", i))
 	}
 	eventually(t, "links between all nodes again", linked)
 	settled(t, conns[0], 3)
 	for i := range 20 {
-		acquire(t, conns[2*(i%2)], fmt.Sprintf(`{"name":"after/%d"}`, i))
+		acquire(t, conns[2*(i%2)], numbered("after", i))
 	}
 }
 
@@ -74,7 +79,7 @@ func TestWithoutDirectLinks(t *testing.T) {
 	nc := connect(t, url(c.Daemons[0]))
 	settled(t, nc, 3)
 	for i := range 40 {
-		acquire(t, nc, fmt.Sprintf(`{"name":"routed/%d"}`, i))
+		acquire(t, nc, numbered("routed", i))
 	}
 	if got := fmt.Sprint(linksOf(t, c)); got != "[0 0 -1]" {
 		t.Errorf("links: %s", got)
