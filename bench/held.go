@@ -27,6 +27,10 @@ const crowd = 64
 // measureHeld measures what a client sees of the number of locks held, and what it costs: a random one of them is released and
 // taken again, over NATS.
 func measureHeld(ctx context.Context) ([]table, error) {
+	bare, err := withoutLocks(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("plain NATS: %w", err)
+	}
 	daemon, err := startDaemon(ctx)
 	if err != nil {
 		return nil, err
@@ -51,10 +55,6 @@ func measureHeld(ctx context.Context) ([]table, error) {
 		all = append(all, f)
 		t.add(strconv.Itoa(n)+" held", append([]value{micros(f.p50), micros(f.p99), rate(f.rate), micros(f.cost), mebibytes(f.heap)},
 			f.pause.values()...)...)
-	}
-	bare, err := withoutLocks(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("plain NATS: %w", err)
 	}
 	t.add("plain NATS, no locks at all", append([]value{nothing, nothing, nothing, nothing, nothing}, bare.values()...)...)
 	first, last := all[0], all[len(all)-1]
