@@ -50,6 +50,7 @@ func (s *shard) request(t *task, c *cell) {
 		}
 	}
 	t.in.HoldsFull, t.in.WaitersFull, t.in.SessionsFull = t.zone.full() // every operation can bring a new session
+	before := c.Table().Seq()
 	turned := c.Request(s.now, &t.in, t.count)
 	if turned != replicated.Taken {
 		s.turn(t, c, turned)
@@ -58,6 +59,10 @@ func (s *shard) request(t *task, c *cell) {
 	if s.closed.Has(t.zone.name, t.in.Session.Conn) {
 		// The connection's end was seen before the session's first request in this bucket.
 		c.Tell(s.now, &bucket.Input{Kind: bucket.Disconnect, Zone: t.zone.name, Conn: t.in.Session.Conn})
+	}
+	if t.via != nil || t.trip.Hops > 0 && c.Table().Seq() > before {
+		s.follow(t, c)
+		return
 	}
 	s.finished = append(s.finished, t)
 }
@@ -84,7 +89,10 @@ func (c *cell) due(now int64) int64 {
 
 // refuse answers a request without its bucket.
 func (s *shard) refuse(t *task, refusal *subjects.Refusal) {
-	s.text = t.zone.answer(t.req.Op, t.in.Reply, refusal, s.text)
+	s.text = t.answer(t.req.Op, refusal, s.text)
+	if t.via != nil {
+		s.flushed(t.via)
+	}
 	s.finished = append(s.finished, t)
 }
 

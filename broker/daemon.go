@@ -65,13 +65,14 @@ type Daemon struct {
 	life       uint64           // of this node: how often it has begun without all that it had
 	count      atomic.Int64     // of buckets
 	shards     []*shard
-	sharded    atomic.Bool               // shards is set
-	turns      [conf.MaxBuckets]turnFlag // by bucket: this node is asked about it
-	turned     chan struct{}             // a bucket's turn, or the shared state, has changed; holds one
-	adopted    chan struct{}             // the shared state has changed; holds one
-	closing    bool                      // Stop has begun: the zones stay as they are; guarded by reloading
-	apart      bool                      // zones that are added take no turn with those of the other nodes: see withdraw; guarded by zoneMu
-	zonesAt    *shared.State             // the zones, keys and routes are those of this state; guarded by reloading
+	sharded    atomic.Bool                    // shards is set
+	turns      [conf.MaxBuckets]turnFlag      // by bucket: this node is asked about it
+	heads      [conf.MaxBuckets]atomic.Uint64 // by bucket: the node that is its primary, if it is another one; 0: not known
+	turned     chan struct{}                  // a bucket's turn, or the shared state, has changed; holds one
+	adopted    chan struct{}                  // the shared state has changed; holds one
+	apart      bool                           // zones that are added take no turn with those of the other nodes: see withdraw; guarded by zoneMu
+	closing    bool                           // Stop has begun: the zones stay as they are; guarded by reloading
+	zonesAt    *shared.State                  // the zones, keys and routes are those of this state; guarded by reloading
 	state      atomic.Pointer[shared.State]
 	peers      peers
 	stopping   nodeSet // other nodes that have told that they stop

@@ -44,8 +44,7 @@ func (l *links) openDirect() error {
 	}
 	l.direct = direct.Start(direct.Config{
 		Listener: listener, TLS: l.d.identity.TLS(), Self: l.self, Logger: l.d.log, Peers: l.peers,
-		Ask:     l.askDirect,
-		Receive: func(from uint64) func([]byte) error { return l.inlet(from).takeDirect },
+		Ask: l.askDirect, Receive: l.receiveDirect, Down: l.downDirect,
 	})
 	return nil
 }
@@ -84,6 +83,28 @@ func (l *links) askDirect(ctx context.Context, node uint64) (string, error) {
 		return "", fmt.Errorf("ask node %d for its address: %w", node, err)
 	}
 	return string(msg.Data), nil
+}
+
+// receiveDirect gives what takes the frames of a new link.
+func (l *links) receiveDirect(link *direct.Link) func(frame []byte) error {
+	in := l.inlet(link.Node())
+	if link.Version() < passVersion {
+		return in.takeDirect
+	}
+	p := l.openPassage(link)
+	return func(frame []byte) error {
+		if frame[0] == framePass {
+			return p.take(frame)
+		}
+		return in.takeDirect(frame)
+	}
+}
+
+// downDirect is told of links that are over.
+func (l *links) downDirect(link *direct.Link) {
+	if p := l.passage(link.Node()); p != nil && p.link == link {
+		l.closePassage(p)
+	}
 }
 
 // takeDirect takes a frame from a direct link. What cannot be read may be of a newer version, and is told as it is with NATS; a

@@ -27,10 +27,34 @@
 //
 // # Several nodes
 //
-// Each bucket has one primary, and only that node listens on the bucket's subject. A request that was left to the broker is
-// passed on to it (forward.go). One that concerns all buckets is taken to all primaries by the node that got it, and each
+// Each bucket has one primary, and only that node listens on the bucket's subject. A request that was left to the broker comes
+// to the node of its caller's own server (here.go) and is passed on to the primary (forward.go). One that concerns all buckets is taken to all primaries by the node that got it, and each
 // bucket counts once (collect.go; remote.go is what goes between the nodes, gather.go what each does for its own buckets). What
 // clients are told when nodes come and go is told by one node, though all see it (announcer.go, events.go).
+//
+// # Passing on
+//
+// A request that is answered once and soon goes over the direct link to the primary's node, if there is one, with what else goes
+// there (passage.go), and its answer comes back the same way, to the node that was asked, which publishes it. All others, and
+// all where there is no link, or one to a node of an older version, go over NATS with their caller's reply subject, and the
+// primary publishes the answer.
+//
+// None is lost without a word. What went over a link stays with the node that was asked until it is answered, within the bounds of a
+// passage; beyond them it takes NATS. When the link is over, and when the primary says that its bucket went to another one before the
+// request was confirmed, nobody knows whether it was carried out. Then it is asked again if it has an id, or changes nothing: the
+// table carries out an id once, so that is what its caller would do, earlier. One without an id is never sent twice. Whoever has
+// carried it out may still tell (bucket/replicated, "recent"); if nobody has after parking.Time, which a fail-over fits into, its caller is
+// told that nobody knows. What was passed on over NATS is told by NATS if nobody listens there, since the node is gone or the route to
+// it is not there yet; then it is not carried out, and asked again whatever it is. What a broken route swallows is lost, as NATS is.
+//
+// So a request has at most one effect: it is with one node at a time, and is given to a second one only by that rule. One that is delayed in
+// a link or a route that broke may be carried out later, by a node that is still the bucket's primary then: that is for the table to decide,
+// by views and leases, which no passage touches, as it was with NATS. Exclusion rests on nothing here: an answer that comes late is one that
+// NATS may deliver late, too, and a client counts from its own sending.
+//
+// The answer is published by the node that was asked because its server has heard of the caller's inbox before it heard of the request.
+// The primary's server may not have, since a direct link overtakes the route; so it publishes itself only what came to it over NATS in
+// the zone's account, where one order holds, and answers whose link has broken.
 //
 // # Reading order
 //

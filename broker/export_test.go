@@ -5,7 +5,9 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/opencluster/oclocks/bucket"
 	"github.com/opencluster/oclocks/conf/shared"
+	"github.com/opencluster/oclocks/subjects"
 )
 
 // Change changes the shared configuration.
@@ -46,4 +48,28 @@ func (d *Daemon) Withdraw() { d.withdraw() }
 // ApplyZones takes over the zones of a state.
 func (d *Daemon) ApplyZones(ctx context.Context, state *shared.State) error {
 	return d.applyZones(ctx, state)
+}
+
+// Hold keeps the daemon's shards from working until release is closed; it returns when they stand still.
+func (d *Daemon) Hold(release <-chan struct{}) {
+	held := make(chan struct{})
+	d.tell(func(*shard) {
+		held <- struct{}{}
+		<-release
+	})
+	for range d.shards {
+		<-held
+	}
+}
+
+// CutDirect ends the daemon's direct links for good.
+func (d *Daemon) CutDirect() { d.closeDirect() }
+
+// PassOn passes a try to take a lock on to a node, over NATS, as if that were known to be its bucket's primary.
+func (d *Daemon) PassOn(zone, name, reply string, node uint64) {
+	t := newTask(taskOne, d.zone(zone))
+	t.req = subjects.Request{Op: subjects.OpAcquire, Name: name, Take: 1}
+	t.in = bucket.Input{Kind: bucket.Request, Zone: zone, User: subjects.Anyone, Reply: reply}
+	t.bucket, t.trip.Hops = subjects.BucketOf(name, uint32(d.buckets())), 1
+	t.forward(node)
 }

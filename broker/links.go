@@ -23,6 +23,7 @@ const frameBytes = 512 << 10
 const (
 	frameBatch = 1 // from, then messages, each with its length before it
 	framePart  = 2 // from, number of the message, its length, offset of the part, bytes
+	framePass  = 3 // what a passage carries (passage.go)
 )
 
 // laterTime is how long messages that no answer waits for stay for others to go with them.
@@ -37,7 +38,9 @@ type links struct {
 	self   uint64
 	direct *direct.Links // nil: all goes over NATS
 
-	mu    sync.Mutex
+	passages atomic.Pointer[map[uint64]*passage] // by node; replaced as a whole
+
+	mu    sync.Mutex    // also of those who replace passages
 	boxes []*outbox     // one for each other node; replaced as a whole
 	later *time.Timer   // sends what stays
 	armed bool          // it will
@@ -64,6 +67,7 @@ func chainSubject(node uint64) string { return "node." + strconv.FormatUint(node
 // openLinks begins to listen for what other nodes send to this one.
 func (d *Daemon) openLinks(conn *nats.Conn, self uint64) (*links, error) {
 	l := &links{d: d, conn: conn, self: self}
+	l.passages.Store(&map[uint64]*passage{})
 	l.later = time.AfterFunc(time.Hour, l.sendRest)
 	l.later.Stop()
 	sub, err := conn.Subscribe(chainSubject(self), l.inlet(0).receive)
@@ -204,7 +208,7 @@ func (l *links) sendParts(box *outbox, text []byte) {
 // publish sends a frame the faster way that there is. A direct link that breaks meanwhile may have taken it: then it is lost, or
 // comes twice.
 func (l *links) publish(box *outbox, frame []byte) {
-	if l.direct != nil && l.direct.Send(box.node, frame) {
+	if p := l.passage(box.node); p != nil && p.with(frame) || p == nil && l.direct != nil && l.direct.Send(box.node, frame) {
 		return
 	}
 	if err := l.conn.Publish(box.subject, frame); err != nil {

@@ -18,6 +18,8 @@ type metrics struct {
 	disconnects prometheus.Counter
 	misdirected prometheus.Counter
 	alerts      prometheus.Counter
+	direct      prometheus.Counter // passed on
+	routed      prometheus.Counter // likewise
 	batches     prometheus.Histogram
 	sync        prometheus.Histogram
 }
@@ -48,7 +50,10 @@ func newMetrics(d *Daemon) *metrics {
 		}
 		m.answers[code] = answers.WithLabelValues(label)
 	}
-	m.registry.MustRegister(answers, m.ignored, m.dropped, m.unsent, m.disconnects, m.misdirected, m.alerts, m.batches, m.sync, &zoneCollector{d}, &nodeCollector{d},
+	passed := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "oclocks_passed_on_total",
+		Help: "Requests that this node has passed on to another, over a direct link or over NATS."}, []string{"way"})
+	m.direct, m.routed = passed.WithLabelValues("direct"), passed.WithLabelValues("nats")
+	m.registry.MustRegister(answers, passed, m.ignored, m.dropped, m.unsent, m.disconnects, m.misdirected, m.alerts, m.batches, m.sync, &zoneCollector{d}, &nodeCollector{d},
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }

@@ -14,8 +14,7 @@ func (s *shard) turn(t *task, c *cell, turned replicated.Turned) {
 	case parking.Parked:
 	case parking.Forward:
 		view := c.Chain().View()
-		t.forward(view.Primary().Node)
-		s.finished = append(s.finished, t)
+		s.forward(t, view.Primary().Node)
 	case parking.Linger:
 		s.linger(t)
 	case parking.Again:
@@ -47,7 +46,7 @@ func (s *shard) standing(c *cell, turned replicated.Turned) parking.Bucket {
 func (s *shard) linger(t *task) {
 	time.AfterFunc(parking.LingerStep, func() {
 		if !s.queue.put(t) {
-			t.zone.answer(t.req.Op, t.in.Reply, overloaded(), nil)
+			t.refuse(overloaded())
 		}
 	})
 }

@@ -1,8 +1,6 @@
 package broker
 
 import (
-	"github.com/nats-io/nats.go"
-
 	"github.com/opencluster/oclocks/broker/edge"
 	"github.com/opencluster/oclocks/bucket"
 	"github.com/opencluster/oclocks/bucket/replicated"
@@ -11,12 +9,14 @@ import (
 
 // perform carries out what the cells want done, once the journal has its part of it.
 func (s *shard) perform() {
-	s.d.links.send(s.out.Messages, s.out.Later)
 	s.publish()
+	s.d.links.send(s.out.Messages, s.out.Later)
 	for _, mark := range s.out.Marks {
 		switch m := mark.Mark.(type) {
 		case *share:
 			s.text = m.confirmed(mark.Lost, s.text)
+		case *task:
+			s.confirmed(m, mark.Lost)
 		case func(lost bool):
 			m(mark.Lost)
 		}
@@ -36,6 +36,11 @@ func (s *shard) perform() {
 	for _, touched := range s.out.Touched {
 		s.recount(touched)
 	}
+	for i, p := range s.passages {
+		p.flush()
+		s.passages[i] = nil
+	}
+	s.passages = s.passages[:0]
 	s.d.tellControl(&s.out)
 }
 
@@ -55,13 +60,25 @@ func (s *shard) publish() {
 				continue
 			}
 			s.complete(e)
-			s.text = z.answer(subjects.OpNone, e.To, e.Body, s.text)
+			s.reply(z, e)
 		case bucket.NotifyOwner:
 			s.notifyOwner(z, e)
 		case bucket.NotifyZone:
 			s.notifyZone(z, e)
 		}
 	}
+}
+
+// reply answers a request, by the node that has passed it on if one has.
+func (s *shard) reply(z *zone, e *bucket.Effect) {
+	if len(s.passed) > 0 {
+		if t := s.unfollow(e.Zone, e.To); t != nil {
+			s.text = t.answer(subjects.OpNone, e.Body, s.text)
+			s.flushed(t.via)
+			return
+		}
+	}
+	s.text = z.answer(subjects.OpNone, e.To, e.Body, s.text)
 }
 
 // recount takes in what a zone has in a bucket now; a change that is not about one zone may be about any.
@@ -117,25 +134,8 @@ func (s *shard) notifyZone(z *zone, e *bucket.Effect) {
 
 // answer publishes a reply or a refusal and returns the scratch it was written in.
 func (z *zone) answer(op subjects.Op, reply string, body subjects.Body, scratch []byte) []byte {
-	scratch = body.AppendJSON(scratch[:0])
-	refusal, refused := body.(*subjects.Refusal)
-	if !refused {
-		z.publish(reply, scratch)
-		z.d.metrics.answered(0)
-		return scratch
-	}
-	z.d.metrics.answered(refusal.Code)
-	if op != subjects.OpNone {
-		z.stats.refused(op)
-	}
-	code, text := refusal.Headers()
-	msg := &nats.Msg{Subject: reply, Data: scratch, Header: nats.Header{
-		subjects.HeaderErrorCode: {code},
-		subjects.HeaderError:     {text},
-	}}
-	if err := z.conn.PublishMsg(msg); err != nil {
-		z.unsent(err)
-	}
+	code, text, scratch := z.write(op, body, scratch)
+	z.send(reply, code, text, scratch)
 	return scratch
 }
 

@@ -2,6 +2,7 @@ package broker
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"time"
 
@@ -23,6 +24,11 @@ func (z *zone) pump() {
 				continue
 			}
 			scratch = z.receive(msg, scratch)
+			if len(z.passages) > 0 && len(z.inbox) == 0 {
+				if runtime.Gosched(); len(z.inbox) == 0 {
+					z.flush()
+				}
+			}
 		case <-z.quit:
 			return
 		}
@@ -39,6 +45,9 @@ func (z *zone) receive(msg *nats.Msg, scratch []byte) []byte {
 		if msg = z.forwarded(msg); msg == nil {
 			return scratch
 		}
+	}
+	if rest, ok := strings.CutPrefix(msg.Subject, z.here); ok && !z.simple(msg, rest) {
+		return scratch
 	}
 	addr, err := subjects.ParseAddress(msg.Subject)
 	user := addr.User
@@ -90,8 +99,7 @@ func (z *zone) mayAnswer(reply, user string) bool {
 // prepare decodes the request and verifies its session.
 func (z *zone) prepare(t *task, addr subjects.Address, msg *nats.Msg) *subjects.Refusal {
 	if z.stopping.Load() {
-		return &subjects.Refusal{Code: 503, Reason: subjects.ReasonUnavailable, Why: subjects.WhyStopping,
-			RetryAfter: time.Second, Message: "this node is stopping; ask again at another node or when it is back"}
+		return stopping()
 	}
 	var refusal *subjects.Refusal
 	if addr.Path == subjects.Simple || addr.Path == subjects.Unnamed {
@@ -140,10 +148,18 @@ func (z *zone) dispatch(t *task, addr subjects.Address, group bool) *subjects.Re
 	default:
 		return z.ask(t)
 	}
+	if z.passOn(t) {
+		return nil
+	}
 	if !z.d.shardOf(t.bucket).queue.put(t) {
 		return overloaded()
 	}
 	return nil
+}
+
+func stopping() *subjects.Refusal {
+	return &subjects.Refusal{Code: 503, Reason: subjects.ReasonUnavailable, Why: subjects.WhyStopping,
+		RetryAfter: time.Second, Message: "this node is stopping; ask again at another node or when it is back"}
 }
 
 func overloaded() *subjects.Refusal {

@@ -169,7 +169,9 @@ func (z *zone) pingAt(t *task) *subjects.Refusal {
 		return &subjects.Refusal{Code: 503, Reason: subjects.ReasonUnavailable, RetryAfter: pingAgain,
 			Message: "the node " + t.req.Node + " cannot be reached now"}
 	}
-	t.pass(node.Number, subjects.SimpleSubject(t.req.Op, t.in.User))
+	if err := z.pass(t, node.Number, subjects.SimpleSubject(t.req.Op, t.in.User), ""); err != nil {
+		z.unsent(err)
+	}
 	t.free()
 	return nil
 }

@@ -35,6 +35,7 @@ type shard struct {
 	closed edge.ClosedConns
 	done   chan struct{}
 	lot    *parking.Lot[*zone, *task] // requests that stand at the cells
+	passed map[asker]*task            // that other nodes have passed on over passages, and that were taken and not answered
 
 	zones map[string]bucket.ZoneSettings // of all cells' tables
 	told  *spread.Share[*chain.Replica, *cell]
@@ -46,13 +47,14 @@ type shard struct {
 	records  []journal.Record
 	gathers  []*gather
 	finished []*task
-	text     []byte // scratch for bodies
+	passages []*passage // that have something to send
+	text     []byte     // scratch for bodies
 }
 
 func newShard(d *Daemon, index int) *shard {
 	return &shard{
 		d: d, index: index, queue: newQueue(), timer: boottime.NewTimer(), sealer: edge.NewReceipts(d.secret), lot: parking.NewLot[*zone, *task](parking.DefaultLimits),
-		zones: make(map[string]bucket.ZoneSettings), done: make(chan struct{}),
+		zones: make(map[string]bucket.ZoneSettings), passed: make(map[asker]*task), done: make(chan struct{}),
 		told: spread.NewShare[*chain.Replica, *cell](d.number, index, len(d.shards), d.state.Load()),
 	}
 }
@@ -125,6 +127,7 @@ func (s *shard) batch(tasks []*task) {
 		grown = c.Grow(s.now, uint32(s.d.buckets()), !grown) || grown
 		c.Round(s.now, &s.out)
 		s.sample(c)
+		s.head(c)
 		if err := c.Err(); err != nil {
 			s.d.fail(err)
 		}

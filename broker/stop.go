@@ -37,6 +37,7 @@ func (d *Daemon) stop(ctx context.Context) error {
 	}
 	d.system.stop()
 	err := d.stopShards(ctx)
+	d.awaitPassed(ctx)
 	for _, z := range zones {
 		z.stop()
 	}

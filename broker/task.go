@@ -29,6 +29,11 @@ type task struct {
 	gather *gather
 	call   func(s *shard)
 	trip   parking.Trip // of the request
+	late   int64        // when it is put off no more, in nanoseconds; 0: it was not
+
+	via    *passage // that the request has come over; nil: it came over NATS
+	number uint64   // of the request there
+	twin   *task    // another one with the same caller, which came after it
 
 	from     uint64 // node that sent the messages
 	messages []chain.Message

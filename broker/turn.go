@@ -48,7 +48,8 @@ func (z *zone) turn(number uint32) {
 		z.hot[number] = sub
 	case !wanted && there:
 		delete(z.hot, number)
-		if err := sub.Unsubscribe(); err != nil {
+		// Not Unsubscribe, which drops what the server has sent already: nobody would hear of those requests.
+		if err := sub.Drain(); err != nil {
 			z.d.log.Debug("end of a subscription", "zone", z.name, "bucket", number, "error", err)
 		}
 	}
@@ -59,13 +60,14 @@ func (z *zone) turn(number uint32) {
 func (z *zone) retire(ctx context.Context) {
 	z.turnMu.Lock()
 	z.quiet = true
+	z.goAway()
 	subs := slices.Clone(z.subs)
 	z.turnMu.Unlock()
 	for number := range uint32(z.d.buckets()) {
 		z.turn(number)
 	}
 	for _, sub := range subs {
-		if err := sub.Unsubscribe(); err != nil {
+		if err := sub.Drain(); err != nil {
 			z.d.log.Debug("end of a subscription", "zone", z.name, "subject", sub.Subject, "error", err)
 		}
 	}
@@ -100,15 +102,19 @@ func (z *zone) withdraw() {
 	z.turnMu.Lock()
 	defer z.turnMu.Unlock()
 	z.apart = true
+	z.goAway()
 	z.subs = slices.DeleteFunc(z.subs, func(sub *nats.Subscription) bool {
 		if sub.Queue == "" {
 			return false
 		}
-		if err := sub.Unsubscribe(); err != nil {
+		if err := sub.Drain(); err != nil {
 			z.d.log.Debug("end of a subscription", "zone", z.name, "subject", sub.Subject, "error", err)
 		}
 		return true
 	})
+	if err := z.conn.FlushTimeout(natsTimeout); err != nil {
+		z.d.log.Debug("end of a zone's subscriptions", "zone", z.name, "error", err)
+	}
 }
 
 // lastMessage is the subscription of the message that is behind all others.

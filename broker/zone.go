@@ -25,11 +25,14 @@ type zone struct {
 	d        *Daemon
 	name     string
 	conn     *nats.Conn
+	here     string // begins the subjects that only this node listens to (here.go)
+	outward  outward
 	inbox    chan *nats.Msg
 	stats    serviceStats
 	settings atomic.Pointer[conf.Zone]
 
 	sessions *edge.Sessions // pump only
+	passages []*passage     // pump only: that have something to send
 
 	holds, waiters, sessionCount atomic.Int64
 
@@ -51,7 +54,7 @@ type zone struct {
 // newZone connects into the zone's account and starts the pump; nothing arrives before subscribe.
 func (d *Daemon) newZone(settings conf.Zone) (*zone, error) {
 	z := &zone{
-		d: d, name: settings.Name, inbox: make(chan *nats.Msg, inboxSize),
+		d: d, name: settings.Name, here: herePrefix(d.number), inbox: make(chan *nats.Msg, inboxSize),
 		sessions: edge.NewSessions(d.secret, settings.Name), hot: make(map[uint32]*nats.Subscription), through: make(chan struct{}, 1), quit: make(chan struct{}), done: make(chan struct{}),
 	}
 	z.stats.started = time.Now().UTC()
@@ -86,10 +89,15 @@ func (z *zone) subscribe() error {
 	if _, err := z.listen(forwardSubject(z.d.number), ""); err != nil {
 		return err
 	}
+	if z.d.settings.Clustered() {
+		if err := z.also(z.here+"*.*", ""); err != nil {
+			return err
+		}
+	}
 	if err := z.conn.FlushTimeout(natsTimeout); err != nil {
 		return fmt.Errorf("subscribe: %w", err)
 	}
-	return nil
+	return z.comeHere()
 }
 
 // also listens to a subject that is not a bucket's; group says that the nodes take turns.

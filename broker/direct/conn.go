@@ -11,6 +11,9 @@ import (
 	"time"
 )
 
+// beat is the frame that says nothing but that the node is there.
+var beat []byte
+
 // Why a link was closed.
 var (
 	ErrSilent   = errors.New("nothing comes from the other node")
@@ -30,9 +33,10 @@ func lostLevel(reason error) slog.Level {
 	return slog.LevelWarn
 }
 
-// conn is one connection that is up.
-type conn struct {
+// Link is one connection that is up. Its methods may be called at the same time.
+type Link struct {
 	peer  Peer
+	speak int // see Version
 	out   *outlet
 	tls   *tls.Conn
 	since time.Time
@@ -49,11 +53,24 @@ type conn struct {
 	closed chan struct{}
 }
 
+// Node is the number of the node at the other end.
+func (c *Link) Node() uint64 { return c.peer.Number }
+
+// Version is the newest version of the frames that both ends know: 1 or 2. What it means is the caller's.
+func (c *Link) Version() int { return c.speak }
+
+// Send sends frames together, of at most MaxFrame bytes each, and never waits; they are not kept. False: some may be lost, and
+// the link is over, or soon will be.
+func (c *Link) Send(frames ...[]byte) bool { return c.send(frames...) == nil }
+
 // send never waits. An error has closed the connection.
-func (c *conn) send(frame []byte) error {
+func (c *Link) send(frames ...[]byte) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.text = appendFrame(c.text[:0], frame)
+	c.text = c.text[:0]
+	for _, frame := range frames {
+		c.text = appendFrame(c.text, frame)
+	}
 	_, err := c.tls.Write(c.text)
 	if err == nil {
 		err = c.out.push()
@@ -65,7 +82,7 @@ func (c *conn) send(frame []byte) error {
 }
 
 // beat sends an empty frame, and closes the connection if nothing has come for too long.
-func (c *conn) beat() {
+func (c *Link) beat() {
 	if heard := c.heard.Load(); heard != c.before {
 		c.before, c.missed = heard, 0
 	} else if c.missed++; c.missed > maxMissed {
@@ -73,11 +90,11 @@ func (c *conn) beat() {
 		return
 	}
 	// What is wrong has closed the connection.
-	_ = c.send(nil)
+	_ = c.send(beat)
 }
 
 // serve reads until the connection is closed, and gives the reason.
-func (c *conn) serve(take func(frame []byte) error) error {
+func (c *Link) serve(take func(frame []byte) error) error {
 	var drained sync.WaitGroup
 	drained.Go(func() {
 		if err := c.out.drain(c.closed); err != nil {
@@ -95,7 +112,7 @@ func (c *conn) serve(take func(frame []byte) error) error {
 }
 
 // Read reads what TLS has taken apart, and notes that something came: a large frame may take long.
-func (c *conn) Read(b []byte) (int, error) {
+func (c *Link) Read(b []byte) (int, error) {
 	n, err := c.tls.Read(b)
 	if n > 0 {
 		c.heard.Add(1)
@@ -104,7 +121,7 @@ func (c *conn) Read(b []byte) (int, error) {
 }
 
 // close ends the connection; the first reason counts.
-func (c *conn) close(reason error) {
+func (c *Link) close(reason error) {
 	c.once.Do(func() {
 		c.reason = reason
 		_ = c.out.Conn.Close() // the reader ends by that, whatever it says

@@ -1,5 +1,6 @@
 // Package direct connects nodes with each other without NATS between them, for what every lock waits for: the messages of
-// the chains, which package broker puts into frames. It knows nothing of what is in a frame.
+// the chains, and requests that one node passes on to another, which package broker puts into frames. It knows nothing of what is
+// in a frame.
 //
 // Over NATS a frame takes the daemon's own connection, the server's reader, the route's writer and reader and another
 // connection inside of the process: some goroutines that wake each other, at each end. Here the goroutine that has something
@@ -17,7 +18,8 @@
 // While it is up frames arrive whole, in order and once. When it goes down, what was on its way is lost, and what is sent over
 // the route after that, or before it came up, may overtake or be overtaken. That is what NATS promises between two nodes, too,
 // and what the chain is made for (bucket/chain, "Links": what is lost is repeated, and what overtakes says nothing new, because
-// every message names the point that it follows). No safety rule is about the way that a message took.
+// every message names the point that it follows). No safety rule is about the way that a message took. Requests that are passed
+// on are another matter: who sent one is told when the link is over (Config.Down), and has it go another way (package broker).
 //
 //   - Sending never waits. What the socket does not take stays in memory, up to maxWaiting bytes, while a goroutine writes
 //     it (what that one has taken counts as well); beyond that the link is closed, as a slow consumer is in NATS.
@@ -35,6 +37,9 @@
 // more are closed at once, so a stranger who opens connections keeps nodes from a faster way and from nothing else.
 //
 // # Frames
+//
+// Both ends say in the handshake (ALPN) which versions of the frames they know, and take the newest that both do; what a version
+// means is the caller's ([Link.Version]).
 //
 // Four bytes with the length, most significant first, then so many bytes; a length of 0 is a beat. More than MaxFrame closes
 // the link. There is no sum: TLS has one, and each message of the chain has its own.

@@ -151,7 +151,8 @@ func (p *place) start(number uint64, i *conf.Identity, change ...func(*Config)) 
 	cfg := Config{
 		Listener: l, TLS: i.TLS(), Self: number, Peers: p.known, Ask: p.ask, beat: quick,
 		Logger: slog.New(slog.NewTextHandler(n.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
-		Receive: func(from uint64) func([]byte) error {
+		Receive: func(link *Link) func([]byte) error {
+			from := link.Node()
 			return func(frame []byte) error {
 				n.mu.Lock()
 				defer n.mu.Unlock()

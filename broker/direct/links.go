@@ -46,7 +46,9 @@ type Config struct {
 	Ask func(ctx context.Context, node uint64) (address string, err error)
 	// Receive is called for each new link, by the goroutine that reads it, and gives what takes its frames, which may be kept.
 	// An error closes the link.
-	Receive func(from uint64) (take func(frame []byte) error)
+	Receive func(link *Link) (take func(frame []byte) error)
+	// Down is called when a link is over and nothing comes over it any more; nil: nobody wants to know.
+	Down func(link *Link)
 
 	limit   int           // bytes that wait for a socket; 0: maxWaiting
 	beat    time.Duration // 0: beatEvery
@@ -61,7 +63,7 @@ type Links struct {
 	ended  sync.WaitGroup
 	half   chan struct{} // a place for each handshake
 
-	conns atomic.Pointer[map[uint64]*conn] // by number; replaced as a whole
+	conns atomic.Pointer[map[uint64]*Link] // by number; replaced as a whole
 	lost  atomic.Uint64
 
 	mu     sync.Mutex // replacing conns
@@ -82,10 +84,10 @@ func Start(cfg Config) *Links {
 		cfg.unasked = tellUnasked
 	}
 	cfg.TLS = cfg.TLS.Clone()
-	cfg.TLS.NextProtos = []string{protocol}
+	cfg.TLS.NextProtos = []string{protocol2, protocol}
 	cfg.TLS.DynamicRecordSizingDisabled = true // a frame is to be one write and one read
 	l := &Links{cfg: cfg, half: make(chan struct{}, halfOpen), tries: make(map[uint64]*try)}
-	l.conns.Store(&map[uint64]*conn{})
+	l.conns.Store(&map[uint64]*Link{})
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	l.ended.Go(l.accept)
 	l.ended.Go(l.look)
@@ -101,6 +103,9 @@ func (l *Links) Send(node uint64, frame []byte) bool {
 	c := (*l.conns.Load())[node]
 	return c != nil && len(frame) <= MaxFrame && c.send(frame) == nil
 }
+
+// Link is the link with a node; nil: there is none.
+func (l *Links) Link(node uint64) *Link { return (*l.conns.Load())[node] }
 
 // Up are the numbers of the nodes with which there is a link.
 func (l *Links) Up() map[uint64]bool {
@@ -154,14 +159,14 @@ func (l *Links) look() {
 }
 
 // serve puts a connection in its place, in which it is until it is closed.
-func (l *Links) serve(c *conn) {
-	_ = c.send(nil) // the other end waits for it, before anything else; what is wrong has closed the connection
+func (l *Links) serve(c *Link) {
+	_ = c.send(beat) // the other end waits for it, before anything else; what is wrong has closed the connection
 	if err := l.put(c); err != nil {
 		c.close(err)
 		return
 	}
 	l.cfg.Logger.Info("a direct link is up", "node", c.peer.Number, "address", c.out.RemoteAddr().String())
-	err := c.serve(l.cfg.Receive(c.peer.Number))
+	err := c.serve(l.cfg.Receive(c))
 	l.mu.Lock()
 	conns := maps.Clone(*l.conns.Load())
 	if conns[c.peer.Number] == c {
@@ -170,6 +175,9 @@ func (l *Links) serve(c *conn) {
 	}
 	stops := l.closed
 	l.mu.Unlock()
+	if l.cfg.Down != nil {
+		l.cfg.Down(c)
+	}
 	if !stops {
 		l.lost.Add(1)
 		l.cfg.Logger.Log(context.Background(), lostLevel(err), "a direct link is down; its messages take the route meanwhile", "node", c.peer.Number, "reason", err)
@@ -177,7 +185,7 @@ func (l *Links) serve(c *conn) {
 }
 
 // put replaces an older connection with the same node: that one would not be made anew if it were any good.
-func (l *Links) put(c *conn) error {
+func (l *Links) put(c *Link) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {

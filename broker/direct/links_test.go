@@ -5,6 +5,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -147,4 +148,35 @@ func TestANodeThatWantsNoLinks(t *testing.T) {
 	}
 	p.start(2, second)
 	a.linked(t, 2)
+}
+
+// Both ends take the newest version that they know, and hear when a link is over.
+func TestVersions(t *testing.T) {
+	p := newPlace(t)
+	var down atomic.Int32
+	second := p.add(2, func(c *Config) { c.Down = func(*Link) { down.Add(1) } })
+	first := p.identified(1)
+	c, err := p.fakeClient(first, second.Addr().String(), protocol)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second.linked(t, 1)
+	if v := second.Link(1).Version(); v != 1 {
+		t.Errorf("version %d with an older node", v)
+	}
+	c.Close()
+	eventually(t, "the older node's link is over", func() bool { return down.Load() == 1 })
+	a := p.start(1, first)
+	second.linked(t, 1)
+	a.linked(t, 2)
+	if v, w := second.Link(1).Version(), a.Link(2).Version(); v != 2 || w != 2 {
+		t.Errorf("versions %d and %d", v, w)
+	}
+	if !a.Link(2).Send([]byte("one"), nil, []byte("two")) {
+		t.Error("nothing is sent")
+	}
+	eventually(t, "both frames", func() bool { return fmt.Sprint(second.frames(1)) == "[one two]" })
+	if a.Link(3) != nil {
+		t.Error("a link with nobody")
+	}
 }

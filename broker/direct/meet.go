@@ -10,8 +10,12 @@ import (
 	"time"
 )
 
-// protocol is what is spoken after the handshake (ALPN): whoever speaks another one got the wrong port.
-const protocol = "oclocks-direct"
+// What is spoken after the handshake (ALPN), by version; both ends take the newest that they know. Whoever speaks something else
+// got the wrong port.
+const (
+	protocol  = "oclocks-direct"
+	protocol2 = "oclocks-direct-2"
+)
 
 // toldEvery is how often it is told at the most that strangers come.
 const toldEvery = 10 * time.Second
@@ -164,7 +168,7 @@ func (l *Links) stranger(what, address string, err error) {
 }
 
 // greet does the handshake and finds out who is there. Else the connection is closed.
-func (l *Links) greet(nc net.Conn, dialed bool) (c *conn, err error) {
+func (l *Links) greet(nc net.Conn, dialed bool) (c *Link, err error) {
 	defer func() {
 		if err != nil {
 			_ = nc.Close() // what was wrong is told
@@ -174,7 +178,7 @@ func (l *Links) greet(nc net.Conn, dialed bool) (c *conn, err error) {
 	if err != nil {
 		return nil, err
 	}
-	c = &conn{out: out, since: time.Now(), closed: make(chan struct{})}
+	c = &Link{speak: 1, out: out, since: time.Now(), closed: make(chan struct{})}
 	if dialed {
 		c.tls = tls.Client(out, l.cfg.TLS)
 	} else {
@@ -186,7 +190,12 @@ func (l *Links) greet(nc net.Conn, dialed bool) (c *conn, err error) {
 		return nil, fmt.Errorf("handshake: %w", err)
 	}
 	state := c.tls.ConnectionState()
-	if state.NegotiatedProtocol != protocol || len(state.PeerCertificates) == 0 {
+	switch {
+	case len(state.PeerCertificates) == 0:
+		return nil, fmt.Errorf("%w: it does not say who it is", ErrStranger)
+	case state.NegotiatedProtocol == protocol2:
+		c.speak = 2
+	case state.NegotiatedProtocol != protocol:
 		return nil, fmt.Errorf("%w: it does not speak %s", ErrStranger, protocol)
 	}
 	if dialed {

@@ -150,7 +150,7 @@ func TestBadFramesEndTheLink(t *testing.T) {
 			p := newPlace(t)
 			n := p.add(2, func(c *Config) {
 				take := c.Receive
-				c.Receive = func(from uint64) func([]byte) error {
+				c.Receive = func(from *Link) func([]byte) error {
 					next := take(from)
 					return func(frame []byte) error {
 						if string(frame) == "lie" {

@@ -55,9 +55,10 @@ type Server struct {
 	accounts *accounts
 	routes   *routes // nil without a cluster
 
-	applying sync.Mutex      // one change of zones or options at a time
-	base     *server.Options // as nats-server has them, without what it fills in itself; replaced as a whole
-	open     string          // the zone that connections without credentials land in, "" for none
+	applying sync.Mutex                   // one change of zones or options at a time
+	base     *server.Options              // as nats-server has them, without what it fills in itself; replaced as a whole
+	open     string                       // the zone that connections without credentials land in, "" for none
+	here     map[string]map[string]string // by zone: what Here was told
 
 	mu       sync.Mutex
 	stopping bool
@@ -72,7 +73,7 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	if cfg.LameDuck < 100*time.Millisecond {
 		return nil, fmt.Errorf("a lame duck time of %s: expected at least 100ms", cfg.LameDuck)
 	}
-	s := &Server{cfg: cfg, log: cfg.Logger.With("room", "nats"), conns: map[string][]*nats.Conn{}}
+	s := &Server{cfg: cfg, log: cfg.Logger.With("room", "nats"), conns: map[string][]*nats.Conn{}, here: map[string]map[string]string{}}
 	bridge := newBridge(s.log)
 	if cfg.Cluster != nil {
 		s.routes = newRoutes(s)
@@ -199,7 +200,13 @@ func (s *Server) reload(change func(*server.Options)) error {
 		return fmt.Errorf("change the options of the NATS server: %w", err)
 	}
 	s.base = base
-	return nil
+	var errs []error
+	for zone := range s.here { // order: each by itself
+		if id, ok := s.accounts.id(zone); ok {
+			errs = append(errs, s.mapHere(zone, id))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // cloneOptions keeps the TLS configuration itself, in which nats-server would else see a change.

@@ -61,6 +61,7 @@ func (s *Server) ApplyZones(ctx context.Context, zones []conf.Zone) error {
 		if err := s.claims(u.id, u.token); err != nil {
 			errs = append(errs, fmt.Errorf("update zone %s: %w", u.zone, err))
 		}
+		errs = append(errs, s.mapHere(u.zone, u.id))
 	}
 	if open != s.open {
 		errs = append(errs, s.openZone(open))
@@ -87,6 +88,7 @@ func (s *Server) removeZone(zone, id string) error {
 	if err != nil {
 		return fmt.Errorf("remove zone %s: %w", zone, err)
 	}
+	delete(s.here, zone)
 	s.closeOwn(zone)
 	if err := s.claims(id, token); err != nil {
 		return fmt.Errorf("remove zone %s: %w", zone, err)
