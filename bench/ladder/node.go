@@ -190,8 +190,8 @@ func (n *node) link(dir string, addresses []string) (*direct.Links, error) {
 		Listener: listener, TLS: identity.TLS(), Self: n.number, Logger: slog.New(slog.DiscardHandler),
 		Peers: func() []direct.Peer { return peers },
 		Ask:   func(_ context.Context, node uint64) (string, error) { return addresses[node-1], nil },
-		Receive: func(from uint64) func([]byte) error {
-			return func(frame []byte) error { return n.take(from, frame) }
+		Receive: func(link *direct.Link) func([]byte) error {
+			return func(frame []byte) error { return n.take(link.Node(), frame) }
 		},
 	}), nil
 }
