@@ -11,7 +11,7 @@
 //  1. step: feed every request, every message of the chain and every timer that is due to its bucket; each bucket that had
 //     an input says in one round what is to be done;
 //  2. commit: hand all records of the batch to the journal with one write;
-//  3. perform: carry out the rest: messages to the other copies first, then the effects that are confirmed, that is, publish.
+//  3. perform: carry out the rest: the effects that are confirmed, that is, publish, and messages to the other copies.
 //
 // Nothing that a bucket says leaves the daemon before phase 2 is through. When the journal fails, nothing leaves at all
 // and the daemon stops: what it could not write it may not promise. An effect whose change the secondaries have to confirm
@@ -44,7 +44,7 @@
 // request was confirmed, nobody knows whether it was carried out. Then it is asked again if it has an id, or changes nothing: the
 // table carries out an id once, so that is what its caller would do, earlier. One without an id is never sent twice. Whoever has
 // carried it out may still tell (bucket/replicated, "recent"); if nobody has after parking.Time, which a fail-over fits into, its caller is
-// told that nobody knows. What was passed on over NATS is told by NATS if nobody listens there, since the node is gone or the route to
+// told that nobody knows; one that waits for a lock is told nothing, since it may stand in the queue. What was passed on over NATS is told by NATS if nobody listens there, since the node is gone or the route to
 // it is not there yet; then it is not carried out, and asked again whatever it is. What a broken route swallows is lost, as NATS is.
 //
 // So a request has at most one effect: it is with one node at a time, and is given to a second one only by that rule. One that is delayed in

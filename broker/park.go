@@ -58,7 +58,9 @@ func (s *shard) unpark(c *cell) {
 		return
 	}
 	back, over := s.lot.Look(s.now.Boot, &c.parked, s.standing(c, c.Turned()))
-	s.finished = append(s.finished, s.queue.giveBack(back)...) // their zone has gone: nobody waits for an answer
+	for _, t := range s.queue.giveBack(back) { // their zone has gone: nobody waits for an answer
+		s.forgo(t)
+	}
 	s.giveUp(over)
 }
 

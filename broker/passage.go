@@ -21,7 +21,7 @@ const (
 	passAsk    = 1 // a request
 	passAnswer = 2 // what its caller is to be told
 	passDone   = 3 // its caller is told otherwise
-	passBack   = 4 // it was not taken, since the node does not know its zone yet
+	passBack   = 4 // it was not taken, since the node does not know its zone yet, or stops
 )
 
 // Bounds of what is passed on to one node and not answered. What is beyond goes over NATS.
@@ -49,14 +49,16 @@ type passage struct {
 	idle    chan struct{}    // closed when nothing is pending; nil: nobody waits for that
 }
 
-// openPassage is called when a link has come up.
+// openPassage is called when a link has come up. It may be so before the end of the one that it replaces is told of.
 func (l *links) openPassage(link *direct.Link) *passage {
 	p := &passage{d: l.d, link: link, pending: make(map[uint64]*task)}
 	l.mu.Lock()
-	defer l.mu.Unlock()
 	all := maps.Clone(*l.passages.Load())
+	old := all[link.Node()]
 	all[link.Node()] = p
 	l.passages.Store(&all)
+	l.mu.Unlock()
+	l.unanswered(old)
 	return p
 }
 
@@ -68,6 +70,14 @@ func (l *links) closePassage(p *passage) {
 		l.passages.Store(&all)
 	}
 	l.mu.Unlock()
+	l.unanswered(p)
+}
+
+// unanswered ends a passage, if there is one, and has what is pending in it decided about.
+func (l *links) unanswered(p *passage) {
+	if p == nil {
+		return
+	}
 	for _, t := range p.end() {
 		l.d.unsure(t)
 	}
@@ -80,7 +90,7 @@ func (l *links) passage(node uint64) *passage { return (*l.passages.Load())[node
 func (p *passage) end() (pending []*task) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.over = true
+	p.over, p.frame = true, p.frame[:0]
 	for _, t := range p.pending { // order: each goes its own way
 		pending = append(pending, t)
 	}
@@ -236,7 +246,7 @@ func (p *passage) asked(number uint64, r *passReader) {
 		return
 	}
 	z := p.d.zone(zone)
-	if z == nil {
+	if z == nil || z.stopping.Load() {
 		t.free()
 		p.note(passBack, number)
 		return
@@ -255,9 +265,6 @@ func (p *passage) asked(number uint64, r *passReader) {
 
 // taken makes a request that was passed on one of this node's.
 func (z *zone) taken(t *task, body []byte) *subjects.Refusal {
-	if z.stopping.Load() {
-		return stopping()
-	}
 	if refusal := t.req.Decode(t.req.Op, body); refusal != nil {
 		return refusal
 	}
@@ -282,7 +289,7 @@ func (p *passage) wait() <-chan struct{} {
 const settleTime = time.Second
 
 // awaitPassed waits for what was passed on; it is called when no shard passes on any more. What is not answered then may be carried out,
-// or not: its caller asks another node.
+// or not: its caller asks another node, if that does no harm.
 func (d *Daemon) awaitPassed(ctx context.Context) {
 	if d.links == nil {
 		return
@@ -290,12 +297,17 @@ func (d *Daemon) awaitPassed(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, settleTime)
 	defer cancel()
 	for _, p := range *d.links.passages.Load() { // order: all are waited for
+		p.flush()
 		select {
 		case <-p.wait():
 		case <-ctx.Done():
 		}
 		for _, t := range p.end() {
-			t.refuse(stopping())
+			if t.repeatable() {
+				t.refuse(stopping())
+			} else {
+				t.refuse(unknown())
+			}
 		}
 	}
 }

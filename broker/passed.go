@@ -18,11 +18,16 @@ type asker struct{ zone, reply string }
 func (t *task) passable() bool {
 	switch t.req.Op {
 	case subjects.OpAcquire:
-		return t.req.Has&subjects.HasWait == 0 && !t.req.Enqueue && !t.req.Recall
+		return !t.waits()
 	case subjects.OpRelease, subjects.OpRenew, subjects.OpCheck:
 		return true
 	}
 	return false
+}
+
+// waits says whether a request may be answered much later, by whoever is the primary then.
+func (t *task) waits() bool {
+	return t.req.Op == subjects.OpAcquire && (t.req.Has&subjects.HasWait != 0 || t.req.Enqueue || t.req.Recall)
 }
 
 // repeatable says whether asking once more is no second effect.
@@ -89,6 +94,15 @@ func (s *shard) confirmed(t *task, lost bool) {
 		s.d.unsure(t)
 		return
 	case open:
+		s.forgo(t)
+		return
+	}
+	s.finished = append(s.finished, t)
+}
+
+// forgo ends a request that this node answers no more.
+func (s *shard) forgo(t *task) {
+	if t.via != nil {
 		t.via.note(passDone, t.number)
 		s.flushed(t.via)
 	}
@@ -96,13 +110,18 @@ func (s *shard) confirmed(t *task, lost bool) {
 }
 
 // unsure takes a request of which nobody knows whether it was carried out: its node has gone, or its bucket has another primary.
-// If that does no harm it is asked again. Else whoever has carried it out may still tell; then its caller is told that nobody knows.
+// If that does no harm it is asked again. Else whoever has carried it out may still tell; if nobody has by then, its caller is told that
+// nobody knows. One that waits for a lock may stand in the queue, and is told of its grant by whoever is the primary then; it
+// knows itself when it has waited long enough.
 func (d *Daemon) unsure(t *task) {
-	if t.repeatable() {
+	switch {
+	case t.repeatable():
 		t.again()
-		return
+	case t.waits():
+		t.free()
+	default:
+		time.AfterFunc(parking.Time, func() { t.refuse(unknown()) })
 	}
-	time.AfterFunc(parking.Time, func() { t.refuse(unknown()) })
 }
 
 // again has the bucket's shard decide anew about a request.
@@ -115,17 +134,22 @@ func (t *task) again() {
 	}
 }
 
-// putOff has it decide a little later, but not for ever.
+// putOffMost is the longest that a request is put off at a time.
+const putOffMost = 100 * time.Millisecond
+
+// putOff has it decide a little later, each time twice as much, but not for ever.
 func (t *task) putOff() {
 	now := boottime.Now()
 	if t.late == 0 {
-		t.late = now + int64(parking.Time)
+		t.late, t.pause = now+int64(parking.Time), parking.LingerStep
 	}
 	if now > t.late {
 		t.refuse(noPrimary())
 		return
 	}
-	time.AfterFunc(parking.LingerStep, t.again)
+	pause := t.pause
+	t.pause = min(2*pause, putOffMost)
+	time.AfterFunc(pause, t.again) // the task is not ours any more
 }
 
 // refuse answers a request that no shard has.
@@ -135,7 +159,7 @@ func (t *task) refuse(refusal *subjects.Refusal) {
 	t.free()
 }
 
-// done is that somebody else answers a request.
+// done is that somebody else answers a request, or nobody.
 func (t *task) done() {
 	if t.via != nil {
 		t.via.note(passDone, t.number)

@@ -12,22 +12,32 @@ import (
 	"github.com/opencluster/oclocks/subjects"
 )
 
+// maxUnsent is for how many messages what was passed on waits in a zone that never pauses.
+const maxUnsent = 64
+
 // pump takes the zone's messages one by one: check, decode, answer or queue.
 func (z *zone) pump() {
 	defer close(z.done)
 	var scratch []byte
+	unsent := 0
 	for {
 		select {
 		case msg := <-z.inbox:
 			if msg.Sub == lastMessage {
+				z.flush()
 				z.through <- struct{}{}
 				continue
 			}
 			scratch = z.receive(msg, scratch)
-			if len(z.passages) > 0 && len(z.inbox) == 0 {
-				if runtime.Gosched(); len(z.inbox) == 0 {
-					z.flush()
-				}
+			if len(z.passages) == 0 {
+				continue
+			}
+			if unsent++; len(z.inbox) == 0 {
+				runtime.Gosched()
+			}
+			if len(z.inbox) == 0 || unsent >= maxUnsent {
+				z.flush()
+				unsent = 0
 			}
 		case <-z.quit:
 			return

@@ -131,12 +131,16 @@ func (q *queue) take(dst []*task, limit int) []*task {
 	return dst
 }
 
-// drop forgets the lane of a zone that is gone. Its tasks have been taken by then or are answered by nobody.
+// drop forgets the lane of a zone that is gone. Its tasks have been taken by then or are answered by nobody; a node that has passed one
+// on is told so.
 func (q *queue) drop(z *zone) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	l := q.lanes[z]
 	delete(q.lanes, z)
+	for l != nil && l.size > 0 {
+		l.pop().done()
+	}
 	for i, turn := range q.turns {
 		if turn == l {
 			q.turns = append(q.turns[:i], q.turns[i+1:]...)

@@ -2,6 +2,7 @@ package broker
 
 import (
 	"sync"
+	"time"
 
 	"github.com/opencluster/oclocks/broker/parking"
 	"github.com/opencluster/oclocks/bucket"
@@ -30,6 +31,7 @@ type task struct {
 	call   func(s *shard)
 	trip   parking.Trip // of the request
 	late   int64        // when it is put off no more, in nanoseconds; 0: it was not
+	pause  time.Duration
 
 	via    *passage // that the request has come over; nil: it came over NATS
 	number uint64   // of the request there

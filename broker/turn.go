@@ -48,8 +48,7 @@ func (z *zone) turn(number uint32) {
 		z.hot[number] = sub
 	case !wanted && there:
 		delete(z.hot, number)
-		// Not Unsubscribe, which drops what the server has sent already: nobody would hear of those requests.
-		if err := sub.Drain(); err != nil {
+		if err := z.unlisten(sub); err != nil {
 			z.d.log.Debug("end of a subscription", "zone", z.name, "bucket", number, "error", err)
 		}
 	}
@@ -67,7 +66,7 @@ func (z *zone) retire(ctx context.Context) {
 		z.turn(number)
 	}
 	for _, sub := range subs {
-		if err := sub.Drain(); err != nil {
+		if err := z.unlisten(sub); err != nil {
 			z.d.log.Debug("end of a subscription", "zone", z.name, "subject", sub.Subject, "error", err)
 		}
 	}
@@ -107,7 +106,7 @@ func (z *zone) withdraw() {
 		if sub.Queue == "" {
 			return false
 		}
-		if err := sub.Drain(); err != nil {
+		if err := z.unlisten(sub); err != nil {
 			z.d.log.Debug("end of a subscription", "zone", z.name, "subject", sub.Subject, "error", err)
 		}
 		return true
@@ -161,4 +160,17 @@ func (z *zone) listen(subject, group string) (*nats.Subscription, error) {
 		return nil, fmt.Errorf("subscribe to %s: %w", subject, err)
 	}
 	return sub, nil
+}
+
+// unlisten ends a subscription. Unsubscribe would drop what the server has sent already, so that nobody hears of those requests. While the
+// connection is away nothing comes, and Drain would have it subscribed to again when the connection is back (nats.go 1.55).
+func (z *zone) unlisten(sub *nats.Subscription) error {
+	end := sub.Drain
+	if !z.conn.IsConnected() {
+		end = sub.Unsubscribe
+	}
+	if err := end(); err != nil {
+		return fmt.Errorf("end the subscription to %s: %w", sub.Subject, err)
+	}
+	return nil
 }

@@ -53,7 +53,8 @@ func (n *Node) considerCommit(m *pb.Message) error {
 		return err
 	}
 	n.err = fmt.Errorf("%w: the log on this node's disk ends at %d, but the node has confirmed up to %d to the leader: the disk is older than "+
-		"the node. Start it again: it asks the others then, and begins anew", ErrFailed, last, m.GetCommit())
+		"the node. Start it again: it asks the others then, and begins anew; if it says this again, remove the node and start it with an "+
+		"empty directory", ErrFailed, last, m.GetCommit())
 	return n.err
 }
 
