@@ -73,7 +73,7 @@
 //
 //   - api.go, table.go: what goes in and comes out, the table and its cursor
 //   - records.go: locks, holds, waiters, requests
-//   - step.go, change.go, apply.go, body.go: from input to change; coder.go is the binary form
+//   - step.go, change.go, apply.go, body.go: from input to change; coder.go is the binary form; spares.go (memory that is used again)
 //   - acquire.go, queue.go, wait.go, hold.go, release.go: a lock's life; queue.go has the rule of who is next
 //   - session.go, keep.go, sessionend.go: a session's life in this bucket
 //   - requests.go, cancel.go: at most once

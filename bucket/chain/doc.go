@@ -37,7 +37,7 @@
 //
 // Reading order: view.go, change.go, log.go (the nouns); replica.go, output.go (inputs and outputs); ready.go (one round);
 // time.go (what is due when); install.go (a new view); upstream.go, downstream.go, repeat.go, snapshot.go (the two ends of a
-// link); join.go; lead.go (the rule of answers); plan.go, handover.go (what a primary asks of the control plane);
+// link), given.go (lists that are used again); join.go; lead.go (the rule of answers); plan.go, handover.go (what a primary asks of the control plane);
 // takeover.go (what the control plane decides with); fork.go; message.go, wire.go.
 //
 // # Links
