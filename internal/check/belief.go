@@ -190,7 +190,18 @@ func (c *Checker) doubt(e *Event) {
 	}
 }
 
-// doubts says whether a Doubt is about the lock.
+// withheld notes that some buckets gave nothing to anybody until now.
+func (c *Checker) withheld(e *Event) {
+	for _, z := range c.zonesInOrder() {
+		for _, l := range z.order {
+			if e.doubts(l) {
+				l.keptAt = c.now
+			}
+		}
+	}
+}
+
+// doubts says whether a Doubt, or what was withheld, is about the lock.
 func (e *Event) doubts(l *lock) bool {
 	return (e.Zone == "" || e.Zone == l.zone.name) && (e.Buckets <= 1 || subjects.BucketOf(l.name, e.Buckets) == e.Bucket)
 }

@@ -65,6 +65,7 @@ type lock struct {
 	doubts  int    // how often the end of its history may have been lost
 	doubtAt int64  // the last time
 	back    uint64 // the highest token at that time
+	keptAt  int64  // the last time that it was given to nobody, free or not
 
 	holds    map[uint64]*hold // by token, forgotten ones left out
 	believed []*hold          // that somebody believes in; those whose time is over are taken out when somebody looks
@@ -179,8 +180,12 @@ func (c *Checker) Add(e *Event) {
 	}
 	c.now = e.At
 	c.forget()
-	if e.Kind == Doubt {
+	switch e.Kind {
+	case Doubt:
 		c.doubt(e)
+		return
+	case Withheld:
+		c.withheld(e)
 		return
 	}
 	cl := c.client(e)
@@ -222,7 +227,7 @@ func (c *Checker) Add(e *Event) {
 	case SessionOpened:
 		c.sessionOpened(cl, e)
 	case KeptAlive, Connected: // what follows from them are beliefs
-	case None, Doubt, kindCount:
+	case None, Doubt, Withheld, kindCount:
 		c.fail(Malformed, e, "an event of kind %d", e.Kind)
 	}
 }

@@ -34,7 +34,7 @@
 //	zones        7  nothing of one zone is seen or has an effect in another
 //	linear       –  there is an order of all requests for one lock, in which a simple lock would give the same answers (porcupine)
 //
-// What these allow, because the promises say so: the end of a bucket's history may be lost in a recovery (Doubt), a force with now
+// What these allow, because the promises say so: the end of a bucket's history may be lost in a recovery (Doubt), a bucket may give nothing for a moment (Withheld), a force with now
 // takes the lock from somebody who believes in it, a grace that is shorter than the lease gives up exclusion when the connection
 // breaks; and where clocks are beyond what was promised (Options.Wild), nothing is concluded from times.
 //

@@ -68,12 +68,15 @@ const (
 	// Doubt: what was answered for the buckets of Bucket of Buckets (0 of 1: all) until now may be lost, as far as the promises allow
 	// that in a recovery. In all zones, if Zone is "".
 	Doubt
+	// Withheld: until now the buckets of Bucket of Buckets gave nothing to anybody, and nothing of theirs is lost: a new primary that has
+	// to split its table first. A wait may end meanwhile though the lock is free. In all zones.
+	Withheld
 
 	kindCount
 )
 
 var kindWords = [kindCount]string{"", "ask", "answer", "anew", "give-up", "believe", "disbelieve", "lost", "session-opened", "session-lost",
-	"kept-alive", "disconnected", "connected", "died", "seen", "checked", "noticed", "doubt"}
+	"kept-alive", "disconnected", "connected", "died", "seen", "checked", "noticed", "doubt", "withheld"}
 
 // String is the kind's word in recordings, "" for a kind that does not exist.
 func (k Kind) String() string {

@@ -101,10 +101,10 @@ func (c *Checker) finish(a *ask) {
 
 // busy says whether somebody must have had the lock for the request to be refused.
 func (c *Checker) busy(a *ask) bool {
-	if a.drain == subjects.Timed {
+	l := a.lock
+	if a.drain == subjects.Timed || a.code == 408 && a.at <= l.keptAt {
 		return false
 	}
-	l := a.lock
 	return l.doubts == 0 || c.opt.MaxLease > 0 && a.at > l.doubtAt+3*int64(c.opt.MaxLease)+wander/2
 }
 

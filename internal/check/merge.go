@@ -69,7 +69,7 @@ func (e *Event) before(o *Event) bool {
 
 func (e *Event) rank() int {
 	switch e.Kind {
-	case Doubt, Died, Disconnected, Disbelieve, Lost, SessionLost:
+	case Doubt, Withheld, Died, Disconnected, Disbelieve, Lost, SessionLost:
 		return 0
 	case Ask:
 		return 1

@@ -27,6 +27,7 @@ type checker struct {
 
 	tokens  map[tokenID]string // the request that it was given to
 	answers map[uint32]answering
+	told    map[uint32]bool // of which somebody has heard something, so that all of its in-sync set have what it began with
 }
 
 // tokenID is a token of a zone in a bucket.
@@ -45,7 +46,7 @@ type answering struct {
 func newChecker(w *world) checker {
 	return checker{
 		w: w, commands: map[uint64][]byte{}, lossy: map[uint32]int{}, tokens: map[tokenID]string{},
-		answers: map[uint32]answering{}, history: check.New(check.Options{Wild: w.mix.wild, MaxLease: w.mix.maxLease}),
+		answers: map[uint32]answering{}, told: map[uint32]bool{}, history: check.New(check.Options{Wild: w.mix.wild, MaxLease: w.mix.maxLease}),
 	}
 }
 
@@ -66,7 +67,7 @@ func (k *checker) applied(m *machine, change uint64, command []byte, before, aft
 	}
 	for b := len(before.Views); b < len(after.Views) && len(before.Views) > 0; b++ {
 		k.lossy[uint32(b)] = k.lossy[uint32(b-len(before.Views))]
-		k.answers[uint32(b)] = answering{}
+		k.answers[uint32(b)], k.told[uint32(b)] = answering{}, false
 	}
 	for b := range after.Views {
 		var old chain.View
@@ -94,9 +95,10 @@ func (k *checker) applied(m *machine, change uint64, command []byte, before, aft
 	}
 }
 
-// hangsOn says whether a bucket was split off another one, and nobody has answered for it yet: it may begin with what that one has later.
+// hangsOn says whether a bucket was split off another one, and nobody has heard anything of it yet: it may begin with what that one has
+// later. A primary that would answer does not count: until something of it is confirmed, a copy of the in-sync set may have nothing.
 func (k *checker) hangsOn(half, b uint32) bool {
-	for half > b && k.answers[half].epoch == 0 {
+	for half > b && !k.told[half] {
 		half = replicated.ParentOf(half)
 	}
 	return half == b
@@ -112,6 +114,9 @@ func sameView(a, b *chain.View) bool {
 // now would answer the next one.
 func (k *checker) round(p *process, c *cell, released []replicated.Effect) {
 	does, b := "answers", c.Number()
+	if c.Turned() == replicated.Taken && c.Table().Buckets() < p.count {
+		k.note(&check.Event{At: k.w.now, Kind: check.Withheld, Bucket: b, Buckets: c.Table().Buckets()})
+	}
 	if !slices.ContainsFunc(released, func(e replicated.Effect) bool {
 		refusal, refused := e.Body.(*subjects.Refusal)
 		return e.Bucket == b && (!refused || refusal.Code != 503)
@@ -119,6 +124,8 @@ func (k *checker) round(p *process, c *cell, released []replicated.Effect) {
 		if does = "may answer"; c.Turned() != replicated.Taken {
 			return
 		}
+	} else {
+		k.told[b] = true
 	}
 	now := answering{c.Chain().Epoch(), p.number, p.m.gen}
 	was := k.answers[b]
