@@ -80,7 +80,8 @@ func (t *Table) cancelKnown(c *call, r request, e *entry) {
 }
 
 // cancelForgotten cancels a request whose outcome the client has had and the table has forgotten: what came of it is
-// found among what the session has.
+// found among what the session has. Most holds do not know their request's number; the client may know the token, from an
+// earlier answer to this cancel that a recovery has lost.
 func (t *Table) cancelForgotten(c *call, r request, s *session) {
 	t.change.by = c.introduction()
 	for id := s.waits.first; id != 0; id = t.waiters.at(id).snext {
@@ -91,11 +92,20 @@ func (t *Table) cancelForgotten(c *call, r request, s *session) {
 			return
 		}
 	}
+	var token uint64
 	for id := s.holds.first; id != 0; id = t.holds.at(id).snext {
-		if h := t.holds.at(id); h.more != 0 && t.extras.at(h.more).request == r.number && h.lock == t.at.lock {
+		switch h := t.holds.at(id); {
+		case h.lock != t.at.lock:
+		case h.more != 0 && t.extras.at(h.more).request == r.number:
 			t.cancelHold(c, r, h.token)
 			return
+		case h.token == c.req.Token:
+			token = h.token
 		}
+	}
+	if token != 0 {
+		t.cancelHold(c, r, token)
+		return
 	}
 	t.cancelled(c, r, wasReleased, 0)
 }

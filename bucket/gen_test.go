@@ -121,6 +121,10 @@ func (g *generator) request(in *Input) {
 		}
 	case n < 17:
 		r.Op = subjects.OpCancel
+		if g.maybe(2) {
+			g.held(in)
+			r.Key, r.Has = 0, subjects.HasToken
+		}
 	case n < 18:
 		r.Op = subjects.OpForce
 		g.held(in)

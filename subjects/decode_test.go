@@ -46,6 +46,8 @@ func TestDecodeFields(t *testing.T) {
 		{`{"name":"a","key":"0123456789abcdef","ttl":"0s","data":null}`,
 			Request{Op: OpRenew, Has: HasKey | HasTTL | HasData, Name: "a", Key: 0x0123456789abcdef, Data: []byte("null")}},
 		{`{"name":"a","request":"r-1"}`, Request{Op: OpCancel, Has: HasRequest, Name: "a", RequestID: "r-1"}},
+		{`{"name":"a","session":"S","request":7,"token":9}`,
+			Request{Op: OpCancel, Has: HasRequest | HasToken, Name: "a", Session: "S", Number: 7, Token: 9}},
 		{`{"name":"a"}`, Request{Op: OpQuery, Name: "a"}},
 		{`{"prefix":"ord","older_than":"1h","state":"waited","limit":1000,"after":"x"}`,
 			Request{Op: OpList, Has: HasPrefix, Prefix: "ord", OlderThan: time.Hour, State: Waited, Limit: 1000, After: "x"}},

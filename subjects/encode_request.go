@@ -27,6 +27,8 @@ func (r *Request) AppendJSON(dst []byte) []byte {
 		dst = r.appendData(dst)
 		dst = optText(dst, "outcome", r.Outcome)
 		dst = optTrue(dst, "trusted", r.Trusted)
+	case OpCancel:
+		dst = optUint(dst, "token", r.Token)
 	case OpForce, OpCheck:
 		dst = appendUint(dst, "token", r.Token)
 		dst = optText(dst, "reason", r.Reason)

@@ -85,7 +85,7 @@ var opFields = [opCount]fieldSet{
 		fieldDrain, fieldQuiet, fieldAcks, fieldHolder, fieldData, fieldEnqueue, fieldRecall),
 	OpRelease: lockFields | setOf(fieldKey, fieldOutcome),
 	OpRenew:   lockFields | setOf(fieldKey, fieldTTL, fieldData, fieldTrusted),
-	OpCancel:  lockFields,
+	OpCancel:  lockFields | setOf(fieldToken),
 	OpQuery:   lockFields,
 	OpForce:   lockFields | setOf(fieldToken, fieldReason, fieldNow),
 	OpCheck:   lockFields | setOf(fieldToken),

@@ -237,6 +237,11 @@ func genRequest(t *rapid.T, op Op) Request {
 		r.Has |= HasKey
 		genTTL(t, &r)
 		genData(t, &r)
+	case OpCancel:
+		if flip(t) {
+			r.Token = max(1, fencing(t))
+			r.Has |= HasToken
+		}
 	case OpForce:
 		r.Token, r.Reason, r.Now = fencing(t), text(t), flip(t)
 		r.Has |= HasToken

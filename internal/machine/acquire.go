@@ -138,6 +138,7 @@ func (m *Machine) cancelSettled(now int64, c *Call, r Result) {
 	switch {
 	case acquire.state == finished:
 	case r.Data != nil:
+		m.buryCancelled(now, c, r.Data)
 		m.finish(acquire, Result{})
 	case acquire.Result.Grant != nil:
 		m.tidy(now, acquire, acquire.Result.Grant)

@@ -110,7 +110,12 @@ func (c *Call) numbered() bool {
 
 // inSession says whether the call carries the machine's session.
 func (c *Call) inSession() bool {
-	return c.numbered() || c.Req.Op == subjects.OpNone || c.role == toCancel && !c.target.Raw
+	return c.numbered() || c.Req.Op == subjects.OpNone || c.cancels()
+}
+
+// cancels says whether the call cancels an acquire of the machine's session.
+func (c *Call) cancels() bool {
+	return c.role == toCancel && !c.target.Raw || c.role == toTidy && c.Req.Op == subjects.OpCancel
 }
 
 // once says whether the call may not be repeated after silence: it changes something and has no id.

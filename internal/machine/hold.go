@@ -50,13 +50,14 @@ type Hold struct {
 
 	home      *home
 	list      holdList
-	index     int   // in the list
-	acquire   *Call // Pending: waits for the proof
-	renewing  *Call // the machine's own renew
-	extension *Call // the newest renew that sets the time limit
-	doubted   bool  // queued in Machine.doubted
-	doubtedAt int64 // what was sent then or later and is answered removes the doubt
-	askAt     int64 // static: when to renew
+	index     int    // in the list
+	acquire   *Call  // Pending: waits for the proof
+	renewing  *Call  // the machine's own renew
+	extension *Call  // the newest renew that sets the time limit
+	doubted   bool   // queued in Machine.doubted
+	doubtedAt int64  // what was sent then or later and is answered removes the doubt
+	askAt     int64  // static: when to renew
+	number    uint64 // buried, and its key is not known: of its acquire
 	releasing *Call
 	releaseAt int64 // ghost: when to release what was lost
 	goneAt    int64 // ghost: when the broker's answer came; lost by its word: when it is over there at the latest; 0 before
@@ -357,8 +358,14 @@ func (m *Machine) Release(now int64, h *Hold, outcome string, c *Call) bool {
 // tidyCall is a call of the machine's own.
 func tidyCall() *Call { return &Call{Req: &subjects.Request{}, role: toTidy} }
 
+// sendRelease has the broker end a hold. What was cancelled and has no key is cancelled again.
 func (m *Machine) sendRelease(now int64, h *Hold, outcome string, c *Call) {
-	c.Req.Op, c.Req.Name, c.Req.Key, c.Req.Outcome = subjects.OpRelease, h.Grant.Name, h.Grant.Key, outcome
+	if h.Grant.Key != 0 {
+		c.Req.Op, c.Req.Name, c.Req.Key, c.Req.Outcome = subjects.OpRelease, h.Grant.Name, h.Grant.Key, outcome
+	} else {
+		c.Req.Op, c.Req.Name, c.Req.Number, c.Req.Token = subjects.OpCancel, h.Grant.Name, h.number, h.Grant.Token
+		c.Req.Has |= subjects.HasToken
+	}
 	c.about, h.releasing = h, c
 	m.start(now, c)
 }

@@ -88,7 +88,7 @@ func (m *Machine) lateGrant(now int64, data []byte) {
 	}
 	for _, list := range [][]*Hold{m.holds, m.ghosts, m.buried} {
 		for _, h := range list {
-			if h.Grant.Token == g.Token && h.Grant.Name == g.Name {
+			if h.Grant.Token == g.Token && h.Grant.Name == g.Name && h.Grant.Key != 0 {
 				return
 			}
 		}
@@ -101,6 +101,25 @@ func (m *Machine) lateGrant(now int64, data []byte) {
 	}
 	req := &subjects.Request{Op: subjects.OpRelease, Name: g.Name, Key: g.Key, Outcome: "granted to nobody"}
 	m.start(now, &Call{Req: req, role: toTidy, about: &Hold{kind: subjects.Static}})
+}
+
+// buryCancelled remembers what a cancel has ended, by the broker's answer to it: a recovery may undo that. Mostly no key of it has come.
+func (m *Machine) buryCancelled(now int64, c *Call, data []byte) {
+	var told subjects.Cancelled
+	if c.target.Raw || told.DecodeJSON(data) != nil || told.Token == 0 {
+		return
+	}
+	h := &Hold{
+		kind: c.target.Req.Kind, home: m.homeOf(m.bucketOf(c.Req.Name)), life: m.session.life, goneAt: now, number: c.Req.Number,
+	}
+	if h.kind == subjects.KindDefault {
+		h.kind = subjects.Connection
+	}
+	h.Grant.Name, h.Grant.Token = c.Req.Name, told.Token
+	if g := c.target.Result.Grant; g != nil && g.Token == told.Token {
+		h.Grant.Key = g.Key
+	}
+	m.bury(h)
 }
 
 // replaced ends a hold whose key opens another one by now: a recovery has undone its grant, and the request, which has the key, was

@@ -150,3 +150,53 @@ func TestUnknownGrantIsReleasedByItsKey(t *testing.T) {
 	}
 	s.state(holds[1], Held)
 }
+
+// A recovery has undone the cancel of an acquire that was granted, whose key the client has never heard: it is cancelled again, with
+// the token that the answer to the first cancel has told. (Simulator, seed 12000018280 at d5d1ff6.)
+func TestRevivedGrantIsCancelledAgain(t *testing.T) {
+	s := newScript(t)
+	cancelled := &subjects.Cancelled{Request: "1", Was: "granted", Token: 10}
+	s.acquire("a", nil)
+	s.opened(1)
+	acquire := s.next(subjects.OpAcquire)
+	s.do(s.m.KeepSession)
+	s.do(func(now int64) { s.m.GiveUp(now, s.m.session.flight.head) })
+	s.answer(s.next(subjects.OpCancel), cancelled)
+	for range 2 { // it may be lost in another recovery
+		s.pass(scriptLease / 2)
+		beat := s.next(subjects.OpKeep)
+		s.quiet()
+		s.answer(beat, s.counts(beat, "a", 10))
+		again := s.next(subjects.OpCancel)
+		if r := again.req; r.Number != acquire.req.Number || r.Name != "a" || r.Token != 10 || r.Session != "token" {
+			t.Fatalf("cancelled %+v", r)
+		}
+		s.answer(beat, s.counts(beat, "a", 10)) // while that is under way
+		s.quiet()
+		s.answer(again, cancelled)
+	}
+	s.grant(acquire, 10, nil) // its key comes after all
+	if release := s.next(subjects.OpRelease); release.req.Key != 10 {
+		t.Errorf("released the key %d", release.req.Key)
+	}
+}
+
+// What is to be cancelled again ends with its session.
+func TestCancelAgainEndsWithTheSession(t *testing.T) {
+	s := newScript(t)
+	s.acquire("a", nil)
+	s.opened(1)
+	s.next(subjects.OpAcquire)
+	s.do(s.m.KeepSession)
+	s.do(func(now int64) { s.m.GiveUp(now, s.m.session.flight.head) })
+	s.answer(s.next(subjects.OpCancel), &subjects.Cancelled{Request: "1", Was: "granted", Token: 10})
+	s.pass(scriptLease / 2)
+	beat := s.next(subjects.OpKeep)
+	s.answer(beat, s.counts(beat, "a", 10))
+	s.answer(s.next(subjects.OpCancel), refusal(410, subjects.ReasonSession, subjects.WhyExpired))
+	s.sent = nil
+	s.pass(scriptLease)
+	if got := slicesOf(s.sent, subjects.OpCancel); len(got) > 0 {
+		t.Errorf("cancelled %+v", got[0].req)
+	}
+}

@@ -197,7 +197,7 @@ func (m *Machine) over(now int64, why *subjects.Refusal) {
 		m.outlive(now, c, why)
 	}
 	for _, c := range m.others.all() {
-		if c.list == &m.others && c.role == toCancel && !c.target.Raw {
+		if c.list == &m.others && c.cancels() {
 			m.finish(c, Result{Refusal: why})
 		}
 	}
