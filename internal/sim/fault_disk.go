@@ -164,7 +164,8 @@ func (w *world) flipAtRest(kind string, snapshot bool) bool {
 	return false // it counts when it was found: journal.go
 }
 
-// spare says whether the group can do without what a machine has stored.
+// spare says whether the group can do without what a machine has stored. While one node votes (a young cluster: docs/reliability.md) the
+// machine may be on its way to be the second voter of two, and then it cannot (seed 12000012144).
 func (w *world) spare(m *machine) bool {
 	p := w.leader()
 	if p == nil {
@@ -174,6 +175,9 @@ func (w *world) spare(m *machine) bool {
 		return false // what was lost before is not made good yet
 	}
 	voters := p.arb.node.Status().Voters
+	if len(voters) == 1 {
+		return false
+	}
 	intact, there := 0, 0
 	for _, o := range w.machines {
 		if slices.Contains(voters, o.disk.raft) && o.twin == nil {

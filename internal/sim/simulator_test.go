@@ -211,6 +211,48 @@ func TestHalvesThatHaveNotBegun(t *testing.T) {
 	}
 }
 
+// TestAYoungClusterKeepsItsDisks: while one node votes no disk is lost, since the second voter may be on its way, and none is copied to
+// be there first later, since it would decide alone. With three voters both may be.
+func TestAYoungClusterKeepsItsDisks(t *testing.T) {
+	recipe := Recipe{Seed: 4, Nodes: 3}
+	for _, k := range knobs {
+		recipe.Without = append(recipe.Without, k.name)
+	}
+	w := newWorld(recipe)
+	stopped := func() bool {
+		for range 30 { // the machine is drawn
+			w.startWithOldDisk()
+		}
+		return slices.ContainsFunc(w.machines, func(m *machine) bool { return m.p == nil })
+	}
+	spared := func() bool { return slices.ContainsFunc(w.machines, w.spare) }
+	voters := func() int {
+		if p := w.leader(); p != nil {
+			return len(p.arb.node.Status().Voters)
+		}
+		return 0
+	}
+	tried := 0
+	for ; voters() < 2; w.run(w.now + ms) {
+		if w.now > 5*second {
+			t.Fatal("there is no second voter")
+		}
+		if state := w.committed(); voters() == 1 && state != nil && len(state.Nodes) == 3 {
+			tried++
+			if spared() || stopped() {
+				t.Fatal("with one voter of three nodes a disk is taken")
+			}
+		}
+	}
+	w.run(w.now + 2*second)
+	if tried == 0 || voters() != 3 || len(w.wrong) > 0 {
+		t.Fatalf("tried %d times, %d voters, %v", tried, voters(), w.wrong)
+	}
+	if !spared() || !stopped() {
+		t.Fatal("with three voters no disk is taken")
+	}
+}
+
 // TestAnArbiterThatSendsForEver: a storm of messages of Raft ends a run, since it has few turns and takes for ever.
 func TestAnArbiterThatSendsForEver(t *testing.T) {
 	w := newWorld(Recipe{Seed: 1})
