@@ -54,7 +54,8 @@
 // does not start: with its old store it would take back what was decided, and without one nobody could decide anything.
 //
 // What remains: if nobody answers in that time, since the whole cluster has just been started, the old store takes part, and
-// the registration finds out afterwards; what the group decided meanwhile may rest on a forgotten vote. If most directories
+// the registration finds out afterwards; what the group decided meanwhile may rest on a forgotten vote. A disk of a time when its node
+// was the only voter decides alone: if it leads when the others come, they are taken for the old ones, and the cluster goes on from that time. If most directories
 // are old copies of one time, that time is what the cluster goes on from, and nobody can know better. A copy that was made
 // while the node ran, and put back without another start between (a reverted snapshot of a machine), has the last start on it
 // and counts.
