@@ -299,6 +299,7 @@ func (m *Machine) loseToTime(now int64, h *Hold) {
 func (m *Machine) lose(now int64, h *Hold, why *subjects.Refusal) {
 	m.leave(h)
 	if h.phase == Pending {
+		m.buryUntrusted(now, h)
 		m.disproved(now, h, Result{Refusal: why})
 		return
 	}

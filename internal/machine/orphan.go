@@ -122,6 +122,12 @@ func (m *Machine) buryCancelled(now int64, c *Call, data []byte) {
 	m.bury(h)
 }
 
+// buryUntrusted remembers a hold that the broker has ended before the client could trust it: a recovery may undo that when the acquire,
+// and its Hold, have begun anew.
+func (m *Machine) buryUntrusted(now int64, h *Hold) {
+	m.bury(&Hold{Grant: h.Grant, kind: h.kind, home: h.home, life: h.life, goneAt: now})
+}
+
 // replaced ends a hold whose key opens another one by now: a recovery has undone its grant, and the request, which has the key, was
 // granted once more, with a token that the client was not told when it began to rely on the first. Nobody wants that one.
 func (m *Machine) replaced(now int64, h *Hold) {

@@ -200,3 +200,43 @@ func TestCancelAgainEndsWithTheSession(t *testing.T) {
 		t.Errorf("cancelled %+v", got[0].req)
 	}
 }
+
+// A grant was not trusted yet when its connection broke, and the broker ended it; the acquire was asked for anew. A recovery has undone
+// that end: it is released by the key of the first grant, or the acquire would wait for its own session's hold for ever. (Simulator,
+// seed 12000012783 at 1192074.)
+func TestRevivedUntrustedHoldIsReleased(t *testing.T) {
+	s := newScript(t)
+	h := s.acquire("a", nil)
+	s.opened(1)
+	first := s.next(subjects.OpAcquire)
+	s.pass(9 * scriptLease / 16) // too long ago to be trusted when it is granted
+	s.sent = nil
+	s.grant(first, 10, nil)
+	s.state(h, Pending)
+	renew := s.next(subjects.OpRenew)
+	s.answer(renew, refusal(410, subjects.ReasonLost, subjects.WhyDisconnected))
+	again := s.next(subjects.OpAcquire)
+	if again.req.Number == first.req.Number {
+		t.Fatal("asked for again with the same number")
+	}
+	s.state(h, Pending)
+	s.sent = nil
+	for range 2 { // it may be undone once more
+		s.pass(scriptLease / 2)
+		beats := slicesOf(s.sent, subjects.OpKeep)
+		beat := beats[len(beats)-1]
+		s.sent = nil // the acquire is repeated, too
+		s.answer(beat, s.counts(beat, "a", 10))
+		release := s.next(subjects.OpRelease)
+		s.quiet()
+		if release.req.Key != 10 || release.req.Name != "a" {
+			t.Fatalf("released %q with key %d", release.req.Name, release.req.Key)
+		}
+		s.answer(beat, s.counts(beat, "a", 10)) // while that is under way
+		s.quiet()
+		s.answer(release, &subjects.Released{Token: 10})
+	}
+	s.grant(again, 11, nil) // of long ago
+	s.grant(s.next(subjects.OpRenew), 11, nil)
+	s.state(h, Held)
+}
