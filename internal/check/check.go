@@ -148,7 +148,7 @@ type hold struct {
 
 	ended  string // over, and how that was told; "": not
 	endAt  int64
-	doubts int // the lock's at that time
+	doubts int // the lock's at the time when that was said; -1: perhaps before them
 }
 
 // New makes a checker of a history that is empty as yet.

@@ -10,7 +10,7 @@ func (c *Checker) released(a *ask, e *Event, done bool) {
 	}
 	if a.token != 0 && e.Token != a.token {
 		if h := c.another(a, e, "released"); h != nil {
-			c.end(h, "released")
+			c.end(h, "released", a.at)
 		}
 		return
 	}
@@ -25,7 +25,7 @@ func (c *Checker) released(a *ask, e *Event, done bool) {
 	if h.ended != "" && h.endAt < a.at && h.doubts == l.doubts {
 		c.failLock(Over, l, "%s is done, though it is about %s", a, h)
 	}
-	c.end(h, "released")
+	c.end(h, "released", a.at)
 }
 
 // another takes an effect on another token than was meant, and gives the hold of that, if its client was told of it. Requests go by the
@@ -93,19 +93,20 @@ func (c *Checker) notHeld(a *ask, e *Event) {
 	}
 	switch e.Code {
 	case 403, 404, 410:
-		c.told(a.hold, e, answerText(e))
+		c.told(a.hold, e, answerText(e), a.at)
 	}
 }
 
-// told takes what a client hears of the end of its hold. One that was forced may be there still: it waits for that client to be done.
-func (c *Checker) told(h *hold, e *Event, how string) {
+// told takes what a client hears of the end of its hold, which was not told before since. One that was forced may be there still: it waits
+// for that client to be done.
+func (c *Checker) told(h *hold, e *Event, how string, since int64) {
 	if h.forced || e.Why == subjects.WhyForced {
 		h.returned = true
 		h.disbelieve(c.now)
 		h.loosen(c.now)
 		return
 	}
-	c.end(h, how)
+	c.end(h, how, since)
 }
 
 func answerText(e *Event) string {
@@ -147,13 +148,13 @@ func (c *Checker) lost(cl *client, e *Event) {
 	if !h.returned && h.mustBe(c, e, h.until) {
 		c.failLock(Kept, h.lock, "%s hears that it has lost %s (%s): but %s", cl.name, h.lock.name, e.Why, h)
 	}
-	c.told(h, e, "lost, "+e.Why)
+	c.told(h, e, "lost, "+e.Why, h.ask.at)
 }
 
 // forced takes the answer to a force.
 func (c *Checker) forced(a *ask, e *Event, done bool) {
 	if done && e.Ended && a.hold != nil {
-		c.end(a.hold, "forced")
+		c.end(a.hold, "forced", a.at)
 	}
 }
 
@@ -165,7 +166,7 @@ func (c *Checker) closed(a *ask) {
 		switch {
 		case !a.closes(h):
 		case h.heardOf() < a.at:
-			c.end(h, "its session is closed")
+			c.end(h, "its session is closed", a.at)
 		default:
 			h.orphan = true
 		}

@@ -53,17 +53,21 @@ func (c *Checker) granted(a *ask, e *Event) {
 		delete(l.forces, h.token)
 	}
 	if a.freed {
-		c.end(h, "cancelled")
+		c.end(h, "cancelled", a.cancelled.at)
 	}
 }
 
-// end notes that the hold is over, and that its client knows.
-func (c *Checker) end(h *hold, how string) {
+// end notes that the hold is over, and that its client knows, by what the broker has said at some time since then: what it said before a
+// recovery and was late on its way, that recovery may have lost.
+func (c *Checker) end(h *hold, how string, since int64) {
 	h.disbelieve(c.now)
 	if h.ended != "" {
 		return
 	}
 	h.ended, h.endAt, h.doubts = how, c.now, h.lock.doubts
+	if h.lock.doubts > 0 && since <= h.lock.doubtAt {
+		h.doubts = -1
+	}
 	h.leave()
 	c.fade(nil, h)
 }

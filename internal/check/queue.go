@@ -128,7 +128,7 @@ func (c *Checker) cancelled(a *ask, e *Event, done bool) {
 		}
 		t.freed = true
 		if t.hold != nil {
-			c.end(t.hold, "cancelled")
+			c.end(t.hold, "cancelled", a.at)
 		}
 	}
 }

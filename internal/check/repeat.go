@@ -39,7 +39,7 @@ func (c *Checker) lateGrant(a *ask, e *Event) {
 		a.told = e.Token
 		c.granted(a, e)
 		if a.hold != nil {
-			c.end(a.hold, "before it was told")
+			c.end(a.hold, "before it was told", a.at)
 			a.hold.endAt = a.heard
 		}
 	case a.hold.token != e.Token:
