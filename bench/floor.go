@@ -207,13 +207,8 @@ func (c *contest) calls(name, what string) value {
 
 func (c *contest) floorTogether(rungs []rung) table {
 	t := table{Title: "From a bare request to a lock, many workers",
-		Columns: []string{"64 workers", "256 workers", "64 / NATS", "256 / NATS", "servers, 64", "servers, 256"}}
-	line := func(name string) {
-		a, b := rateOf(name, 64), rateOf(name, 256)
-		t.add(name, rate(c.samples.median(a)), rate(c.samples.median(b)),
-			ratio(c.samples.over(a, rateOf(rawRow(1), 64))), ratio(c.samples.over(b, rateOf(rawRow(1), 256))),
-			micros(c.samples.time(usedBy(name, 64))), micros(c.samples.time(usedBy(name, 256))))
-	}
+		Columns: rateColumns}
+	line := func(name string) { c.rateLine(&t, name) }
 	line(rawSpread)
 	line(rawRow(1))
 	for _, r := range rungs {

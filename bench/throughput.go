@@ -156,15 +156,21 @@ func (c *contest) nearPairs(ctx context.Context, d *rig.Daemons, workers int) er
 	return nil
 }
 
+// rateColumns are those of a line of rateLine.
+var rateColumns = []string{"64 workers", "256 workers", "64 / NATS", "256 / NATS", "servers, 64", "servers, 256"}
+
+// rateLine adds how often something was done by many workers, next to raw NATS, and what the servers took for it.
+func (c *contest) rateLine(t *table, name string) {
+	a, b := rateOf(name, 64), rateOf(name, 256)
+	t.add(name, rate(c.samples.median(a)), rate(c.samples.median(b)),
+		ratio(c.samples.over(a, rateOf(rawRow(1), 64))), ratio(c.samples.over(b, rateOf(rawRow(1), 256))),
+		micros(c.samples.time(usedBy(name, 64))), micros(c.samples.time(usedBy(name, 256))))
+}
+
 func (c *contest) throughputTable() table {
 	t := table{Title: "Three nodes: pairs a second, workers spread over all nodes",
-		Columns: []string{"64 workers", "256 workers", "64 / NATS", "256 / NATS", "servers, 64", "servers, 256"}}
-	line := func(name string) {
-		a, b := rateOf(name, 64), rateOf(name, 256)
-		t.add(name, rate(c.samples.median(a)), rate(c.samples.median(b)),
-			ratio(c.samples.over(a, rateOf(rawRow(1), 64))), ratio(c.samples.over(b, rateOf(rawRow(1), 256))),
-			micros(c.samples.time(usedBy(name, 64))), micros(c.samples.time(usedBy(name, 256))))
-	}
+		Columns: rateColumns}
+	line := func(name string) { c.rateLine(&t, name) }
 	line(rawRow(1))
 	line(rawSpread)
 	for _, d := range c.clusters {

@@ -35,9 +35,7 @@ func (s *shard) forward(t *task, node uint64) {
 		return
 	}
 	if t.via != nil { // the one that has passed it on knows a way that keeps the order, see forwardPrefix
-		t.via.note(passBack, t.number)
-		s.flushed(t.via)
-		s.finished = append(s.finished, t)
+		s.forgo(t, passBack)
 		return
 	}
 	t.forward(node)

@@ -59,7 +59,7 @@ func (s *shard) unpark(c *cell) {
 	}
 	back, over := s.lot.Look(s.now.Boot, &c.parked, s.standing(c, c.Turned()))
 	for _, t := range s.queue.giveBack(back) { // their zone has gone: nobody waits for an answer
-		s.forgo(t)
+		s.forgo(t, passDone)
 	}
 	s.giveUp(over)
 }

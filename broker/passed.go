@@ -94,16 +94,16 @@ func (s *shard) confirmed(t *task, lost bool) {
 		s.d.unsure(t)
 		return
 	case open:
-		s.forgo(t)
+		s.forgo(t, passDone)
 		return
 	}
 	s.finished = append(s.finished, t)
 }
 
-// forgo ends a request that this node answers no more.
-func (s *shard) forgo(t *task) {
+// forgo ends a request that this node answers no more, and tells the one that has passed it on, if one has, what is to become of it.
+func (s *shard) forgo(t *task, kind byte) {
 	if t.via != nil {
-		t.via.note(passDone, t.number)
+		t.via.note(kind, t.number)
 		s.flushed(t.via)
 	}
 	s.finished = append(s.finished, t)

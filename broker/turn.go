@@ -48,9 +48,7 @@ func (z *zone) turn(number uint32) {
 		z.hot[number] = sub
 	case !wanted && there:
 		delete(z.hot, number)
-		if err := z.unlisten(sub); err != nil {
-			z.d.log.Debug("end of a subscription", "zone", z.name, "bucket", number, "error", err)
-		}
+		z.unlisten(sub)
 	}
 }
 
@@ -66,9 +64,7 @@ func (z *zone) retire(ctx context.Context) {
 		z.turn(number)
 	}
 	for _, sub := range subs {
-		if err := z.unlisten(sub); err != nil {
-			z.d.log.Debug("end of a subscription", "zone", z.name, "subject", sub.Subject, "error", err)
-		}
+		z.unlisten(sub)
 	}
 	if err := z.conn.FlushWithContext(ctx); err != nil {
 		z.d.log.Debug("end of the zone's subscriptions", "zone", z.name, "error", err)
@@ -106,9 +102,7 @@ func (z *zone) withdraw() {
 		if sub.Queue == "" {
 			return false
 		}
-		if err := z.unlisten(sub); err != nil {
-			z.d.log.Debug("end of a subscription", "zone", z.name, "subject", sub.Subject, "error", err)
-		}
+		z.unlisten(sub)
 		return true
 	})
 	if err := z.conn.FlushTimeout(natsTimeout); err != nil {
@@ -164,13 +158,12 @@ func (z *zone) listen(subject, group string) (*nats.Subscription, error) {
 
 // unlisten ends a subscription. Unsubscribe would drop what the server has sent already, so that nobody hears of those requests. While the
 // connection is away nothing comes, and Drain would have it subscribed to again when the connection is back (nats.go 1.55).
-func (z *zone) unlisten(sub *nats.Subscription) error {
+func (z *zone) unlisten(sub *nats.Subscription) {
 	end := sub.Drain
 	if !z.conn.IsConnected() {
 		end = sub.Unsubscribe
 	}
 	if err := end(); err != nil {
-		return fmt.Errorf("end the subscription to %s: %w", sub.Subject, err)
+		z.d.log.Debug("end of a subscription", "zone", z.name, "subject", sub.Subject, "error", err)
 	}
-	return nil
 }
