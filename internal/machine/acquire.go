@@ -154,11 +154,9 @@ func (m *Machine) cancelSettled(now int64, c *Call, r Result) {
 // tidy releases a grant that nobody wants.
 func (m *Machine) tidy(now int64, acquire *Call, g *subjects.Grant) {
 	req := &subjects.Request{Op: subjects.OpRelease, Name: acquire.Req.Name, Key: g.Key}
-	c := &Call{Req: req, Raw: acquire.Raw, role: toTidy, about: &Hold{kind: acquire.Req.Kind}}
+	c := &Call{Req: req, Raw: acquire.Raw, role: toTidy, about: &Hold{kind: acquire.holdKind()}}
 	if acquire.Raw {
 		req.Session = acquire.Req.Session
-	} else if c.about.kind == subjects.KindDefault {
-		c.about.kind = subjects.Connection
 	}
 	m.start(now, c)
 }

@@ -118,6 +118,14 @@ func (c *Call) cancels() bool {
 	return c.role == toCancel && !c.target.Raw || c.role == toTidy && c.Req.Op == subjects.OpCancel
 }
 
+// holdKind is of what kind the hold is that an acquire asks for.
+func (c *Call) holdKind() subjects.Kind {
+	if c.Req.Kind == subjects.KindDefault && !c.Raw {
+		return subjects.Connection
+	}
+	return c.Req.Kind
+}
+
 // once says whether the call may not be repeated after silence: it changes something and has no id.
 func (c *Call) once() bool {
 	if c.numbered() || c.Req.RequestID != "" || c.Req.Number != 0 {

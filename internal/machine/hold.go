@@ -83,10 +83,7 @@ func (h *Hold) renewed() bool { return h.kind == subjects.Static && h.ttl > 0 }
 // begin takes the grant. sessionLease is used if the grant names none.
 func (h *Hold) begin(c *Call, g *subjects.Grant, sessionLease int64) {
 	h.Grant = *g
-	h.kind = c.Req.Kind
-	if h.kind == subjects.KindDefault {
-		h.kind = subjects.Connection
-	}
+	h.kind = c.holdKind()
 	if h.connection() {
 		h.lease = int64(g.Lease)
 		if h.lease == 0 || h.lease > sessionLease && sessionLease > 0 { // longer: it is from before the session came back, see shorten

@@ -110,10 +110,7 @@ func (m *Machine) buryCancelled(now int64, c *Call, data []byte) {
 		return
 	}
 	h := &Hold{
-		kind: c.target.Req.Kind, home: m.homeOf(m.bucketOf(c.Req.Name)), life: m.session.life, goneAt: now, number: c.Req.Number,
-	}
-	if h.kind == subjects.KindDefault {
-		h.kind = subjects.Connection
+		kind: c.target.holdKind(), home: m.homeOf(m.bucketOf(c.Req.Name)), life: m.session.life, goneAt: now, number: c.Req.Number,
 	}
 	h.Grant.Name, h.Grant.Token = c.Req.Name, told.Token
 	if g := c.target.Result.Grant; g != nil && g.Token == told.Token {
