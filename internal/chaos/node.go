@@ -48,6 +48,7 @@ const (
 	clientPort = 4222
 	routePort  = 6222
 	directPort = 7222
+	httpPort   = 8222 // for the run alone
 )
 
 // newNode makes the host of another node.
@@ -101,7 +102,7 @@ func (r *run) launch(n *node) error {
 	}
 	n.leaving = false
 	cmd := n.Command(filepath.Join(r.bin, "oclocks-daemon"), nodes, []string{
-		"--allow-open-zone-on-any-address", "--max-lease", maxLease.String(), "--session-lease", "3s", "--acks", r.schedule.Acks, "--buckets", fmt.Sprint(r.schedule.Buckets),
+		"--http", n.metrics(), "--allow-open-zone-on-any-address", "--max-lease", maxLease.String(), "--session-lease", "3s", "--acks", r.schedule.Acks, "--buckets", fmt.Sprint(r.schedule.Buckets),
 	})
 	process, err := daemons.Start(cmd, (*exec.Cmd).StderrPipe, daemons.Output{File: filepath.Join(r.dir, "logs", n.Name+".log"), Keep: 200})
 	if err != nil {

@@ -155,7 +155,8 @@ func (r *run) grants() int {
 	return r.history.checker.Stats().Grants
 }
 
-// doubts looks for recoveries, until ctx ends: what was answered for a bucket before may be lost then, as far as the promises allow it.
+// doubts looks for recoveries, until ctx ends: what was answered for a bucket before may be lost then, as far as the promises allow it, and
+// what the buckets have that it was split into, if they may not have begun.
 func (r *run) doubts(ctx context.Context) {
 	for {
 		for _, n := range r.members() {
@@ -176,6 +177,7 @@ func (r *run) doubt(ctx context.Context, n *node) {
 	if err != nil {
 		return
 	}
+	defer r.splits.seen(all) // a recovery that is seen for the first time may have come before
 	for i := range all.Buckets {
 		b := &all.Buckets[i]
 		key := fmt.Sprintf("%d of %d in epoch %d", b.Bucket, all.Total, b.Epoch)
@@ -185,7 +187,9 @@ func (r *run) doubt(ctx context.Context, n *node) {
 		r.mu.Unlock()
 		if b.Recovery && !known {
 			r.note("%s sees a recovery: bucket %s", n.Name, key)
-			r.own.add(check.Event{Kind: check.Doubt, Bucket: b.Bucket, Buckets: all.Total})
+			for _, lost := range append([]uint32{b.Bucket}, r.splits.hangOn(b.Bucket, all.Total)...) {
+				r.own.add(check.Event{Kind: check.Doubt, Bucket: lost, Buckets: all.Total})
+			}
 		}
 	}
 }

@@ -78,7 +78,7 @@ func (r *run) operate(ctx context.Context, s *Step) (*effect, error) {
 		if r.schedule.Buckets<<r.doubled > mostBuckets/2 {
 			return nil, errNoEffect
 		}
-		e, err := r.tell(ctx, "buckets", "double")
+		e, err := r.double(ctx)
 		if err == nil {
 			r.doubled++
 		}

@@ -62,6 +62,8 @@ type run struct {
 	doubted            map[string]bool
 	drained, leftovers []*node // to be undrained, and to be forgotten
 	doubled            int     // times that the buckets were
+	splits             splits
+	passed             passed
 	zones              []zone
 }
 

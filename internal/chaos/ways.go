@@ -10,16 +10,19 @@ import (
 )
 
 // Ways counts how often the ways came about that nothing may depend on, and how often they broke: direct links between nodes, each end by
-// itself, and lanes of clients. A run in which there were none has proved nothing about them.
+// itself, and lanes of clients; and the requests that nodes have passed on over direct links. A run in which there were none has proved
+// nothing about them.
 type Ways struct {
 	Links       int `json:"links"`
 	LinksBroken int `json:"links_broken"`
+	Passed      int `json:"passed"` // at least: a daemon that is killed takes some of its count with it
 	Lanes       int `json:"lanes"`
 	LanesBroken int `json:"lanes_broken"`
 }
 
-// waysUsed counts them in the logs.
+// waysUsed counts them in the logs, and takes what the daemons have counted.
 func (r *run) waysUsed() (w Ways, err error) {
+	w.Passed = r.passed.sum()
 	for _, c := range []struct {
 		logs, text string
 		n          *int
@@ -40,8 +43,9 @@ func (r *run) waysUsed() (w Ways, err error) {
 
 // proved says what of the ways a run has not tried.
 func (w Ways) proved() error {
-	if w.Links == 0 || w.Lanes == 0 {
-		return fmt.Errorf("%d direct links and %d lanes came about: that proves nothing about them", w.Links, w.Lanes)
+	if w.Links == 0 || w.Lanes == 0 || w.Passed == 0 {
+		return fmt.Errorf("%d direct links and %d lanes came about, and %d requests were passed on over the links: that proves nothing about what there was none of",
+			w.Links, w.Lanes, w.Passed)
 	}
 	return nil
 }
@@ -68,11 +72,13 @@ func linesWith(path, text string) (n int, err error) {
 func (w *Ways) add(o *Ways) {
 	w.Links += o.Links
 	w.LinksBroken += o.LinksBroken
+	w.Passed += o.Passed
 	w.Lanes += o.Lanes
 	w.LanesBroken += o.LanesBroken
 }
 
 // String is for people.
 func (w Ways) String() string {
-	return fmt.Sprintf("%d ends of direct links (%d broke), %d lanes (%d broke)", w.Links, w.LinksBroken, w.Lanes, w.LanesBroken)
+	return fmt.Sprintf("%d ends of direct links (%d broke), %d requests passed on over them, %d lanes (%d broke)",
+		w.Links, w.LinksBroken, w.Passed, w.Lanes, w.LanesBroken)
 }
