@@ -10,8 +10,13 @@ import (
 	"github.com/opencluster/oclocks/subjects"
 )
 
-// asker is whom an answer goes to.
-type asker struct{ zone, reply string }
+// asker is whom an answer of a bucket goes to. A bucket answers in the order of its requests; two buckets do not.
+type asker struct {
+	zone, reply string
+	bucket      uint32
+}
+
+func (t *task) asker() asker { return asker{t.in.Zone, t.in.Reply, t.bucket} }
 
 // passable says whether a request is answered once and soon, and its answer is short: the others are told what has become of them
 // by whoever is the primary then, over NATS.
@@ -38,23 +43,28 @@ func (t *task) repeatable() bool {
 // follow keeps a request that its bucket has taken, until what it has changed is confirmed.
 func (s *shard) follow(t *task, c *cell) {
 	if t.via != nil {
-		key := asker{t.in.Zone, t.in.Reply}
-		last := s.passed[key]
-		if last == nil {
-			s.passed[key] = t
-		} else {
-			for last.twin != nil {
-				last = last.twin
-			}
-			last.twin = t
-		}
+		s.keep(t)
 	}
 	c.Wait(t)
 }
 
-// unfollow gives the request that was passed on and that an answer is for; nil: there is none.
-func (s *shard) unfollow(zone, reply string) *task {
-	key := asker{zone, reply}
+// keep has the answer to a request that was passed on find it.
+func (s *shard) keep(t *task) {
+	key := t.asker()
+	last := s.passed[key]
+	if last == nil {
+		s.passed[key] = t
+		return
+	}
+	for last.twin != nil {
+		last = last.twin
+	}
+	last.twin = t
+}
+
+// unfollow gives the request that was passed on and that an answer is for; nil: there is none. One that waits may have the same reply
+// subject: then its grant goes the way of this one, and this one's answer the way of that, to the same subject.
+func (s *shard) unfollow(key asker) *task {
 	t := s.passed[key]
 	switch {
 	case t == nil:
@@ -68,7 +78,7 @@ func (s *shard) unfollow(zone, reply string) *task {
 
 // forget takes out a request that was passed on and is not answered here. False: it was answered.
 func (s *shard) forget(t *task) bool {
-	key := asker{t.in.Zone, t.in.Reply}
+	key := t.asker()
 	for at, before := s.passed[key], (*task)(nil); at != nil; at, before = at.twin, at {
 		switch {
 		case at != t:

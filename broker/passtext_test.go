@@ -72,12 +72,15 @@ func FuzzPassage(f *testing.F) {
 	})
 }
 
-// Those with one reply subject are answered in their order, and any of them can be taken out.
+// Those with one reply subject are answered in the order of their bucket, and any of them can be taken out. Other buckets answer in an
+// order of their own.
 func TestTwinsAreKeptApart(t *testing.T) {
 	tasks := []*task{passedTask(), passedTask(), passedTask()}
-	key := asker{"shop", "_INBOX.alice.1"}
+	elsewhere := passedTask()
+	elsewhere.bucket = 1
+	key := asker{"shop", "_INBOX.alice.1", 0}
 	for out := range tasks {
-		s := &shard{passed: map[asker]*task{key: tasks[0]}}
+		s := &shard{passed: map[asker]*task{key: tasks[0], elsewhere.asker(): elsewhere}}
 		tasks[0].twin, tasks[1].twin, tasks[2].twin = tasks[1], tasks[2], nil
 		if !s.forget(tasks[out]) || s.forget(tasks[out]) {
 			t.Fatalf("%d is not there once", out)
@@ -86,12 +89,30 @@ func TestTwinsAreKeptApart(t *testing.T) {
 			if i == out {
 				continue
 			}
-			if got := s.unfollow("shop", "_INBOX.alice.1"); got != want {
+			if got := s.unfollow(key); got != want {
 				t.Errorf("without %d: %p comes, not %d", out, got, i)
 			}
 		}
-		if len(s.passed) > 0 || s.unfollow("shop", "_INBOX.alice.1") != nil {
+		if s.unfollow(key) != nil || s.unfollow(asker{"shop", "_INBOX.alice.1", 1}) != elsewhere || len(s.passed) > 0 {
 			t.Errorf("left: %v", s.passed)
 		}
+	}
+}
+
+// A client may use one reply subject for requests on several buckets, of which one shard has several. An answer ends the request of its
+// own bucket in the passage, whichever came first.
+func TestAnAnswerIsForARequestOfItsBucket(t *testing.T) {
+	s := &shard{passed: make(map[asker]*task)}
+	p := &passage{d: &Daemon{metrics: newMetrics(&Daemon{})}}
+	z := &zone{d: p.d, name: "shop"}
+	for number := range uint32(2) {
+		asked := passedTask()
+		asked.zone, asked.via, asked.bucket, asked.number = z, p, number, 10+uint64(number)
+		s.keep(asked)
+	}
+	s.reply(z, 1, &bucket.Effect{Kind: bucket.Reply, Zone: "shop", To: "_INBOX.alice.1", Body: noPrimary()})
+	r := passReader{rest: p.frame[1:]}
+	if kind, number := r.byte(), r.number(); kind != passAnswer || number != 11 {
+		t.Errorf("the answer of bucket 1 is for request %d", number)
 	}
 }

@@ -48,7 +48,8 @@ func (s *shard) perform() {
 func (s *shard) publish() {
 	var z *zone
 	for i := range s.out.Released {
-		e := &s.out.Released[i].Effect
+		released := &s.out.Released[i]
+		e := &released.Effect
 		if z == nil || z.name != e.Zone {
 			if z = s.d.zone(e.Zone); z == nil {
 				continue // the zone was removed; nobody is there to hear
@@ -60,7 +61,7 @@ func (s *shard) publish() {
 				continue
 			}
 			s.complete(e)
-			s.reply(z, e)
+			s.reply(z, released.Bucket, e)
 		case bucket.NotifyOwner:
 			s.notifyOwner(z, e)
 		case bucket.NotifyZone:
@@ -70,9 +71,9 @@ func (s *shard) publish() {
 }
 
 // reply answers a request, by the node that has passed it on if one has.
-func (s *shard) reply(z *zone, e *bucket.Effect) {
+func (s *shard) reply(z *zone, number uint32, e *bucket.Effect) {
 	if len(s.passed) > 0 {
-		if t := s.unfollow(e.Zone, e.To); t != nil {
+		if t := s.unfollow(asker{e.Zone, e.To, number}); t != nil {
 			s.text = t.answer(subjects.OpNone, e.Body, s.text)
 			s.flushed(t.via)
 			return
