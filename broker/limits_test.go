@@ -28,7 +28,7 @@ func TestSessionQuotaCountsForEveryOperation(t *testing.T) {
 }
 
 // A session from before max_lease was lowered: neither a keep-alive nor a grant promises more, in a bucket that knows the session with
-// its longer lease or in one that does not.
+// its longer lease or in one that does not. Once it is longer again, both keep for as long as the keep-alive says.
 func TestKeepPromisesNoMoreThanMaxLease(t *testing.T) {
 	dir := t.TempDir()
 	d := brokertest.Start(t, brokertest.WithData(dir))
@@ -46,6 +46,16 @@ func TestKeepPromisesNoMoreThanMaxLease(t *testing.T) {
 	}
 	if granted.text("lease") != "5s" || kept.text("lease") != "5s" || renewed.text("lease") != "5s" {
 		t.Errorf("the grant says %s, the keep-alive %s, the renewal %s", granted.text("lease"), kept.text("lease"), renewed.text("lease"))
+	}
+	brokertest.Stop(t, d)
+	d = brokertest.Start(t, brokertest.WithData(dir))
+	nc = connect(t, url(d))
+	kept = ask(t, nc, "locks.keep.anyone", `{"session":"`+session+`","beat":2}`)
+	for _, hold := range []answer{before, granted} {
+		renew := `{"name":"` + hold.text("name") + `","key":"` + hold.text("key") + `","session":"` + session + `"}`
+		if got := ask(t, nc, "locks.renew.anyone", renew).granted().text("lease"); got != "30s" || kept.text("lease") != got {
+			t.Errorf("longer again: the keep-alive says %s, and %s is kept for %s", kept.text("lease"), hold.text("name"), got)
+		}
 	}
 }
 

@@ -268,7 +268,6 @@ func (z *zone) taken(t *task, body []byte) *subjects.Refusal {
 	if refusal := t.req.Decode(t.req.Op, body); refusal != nil {
 		return refusal
 	}
-	t.in.Session.Lease = min(t.in.Session.Lease, z.d.maxLease())
 	t.bucket = subjects.BucketOf(t.req.Name, uint32(z.d.buckets()))
 	return nil
 }

@@ -124,7 +124,7 @@ func (z *zone) prepare(t *task, addr subjects.Address, msg *nats.Msg) *subjects.
 	if t.req.Session == "" {
 		return nil
 	}
-	session, err := z.sessions.Verify(addr.User, t.req.Session, z.d.maxLease())
+	session, err := z.sessions.Verify(addr.User, t.req.Session)
 	if err != nil {
 		return &subjects.Refusal{Code: 410, Reason: subjects.ReasonSession, Field: "session",
 			Message: "session: " + err.Error() + "; open a new one with session-open"}

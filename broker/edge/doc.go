@@ -9,6 +9,15 @@
 // nodes' group has chosen. Each node asks its shards ([Ask] for each bucket), adds their shares up when they are confirmed
 // ([AddUp]), and answers if [Answers] says so. So there always is an answer, and only nodes that have something to say give one.
 //
+// # Which lease counts
+//
+// max_lease changes while sessions live, and a node applies it earlier than another one. Two leases are told apart. A table keeps a
+// session by the lease of its token, which is signed and never changes; so every bucket keeps it by the same one, whenever it first hears of it and
+// at whatever node. What a client is told, by a grant or a keep-alive, is the smaller one of that and the longest lease that the node knows now
+// ([Promise], [Receipts.Complete]): a recovery waits for no more. So nobody is promised more than any table keeps. Were a table given the smaller one,
+// as it was once (seed 13000005717), a bucket that first heard of the session while max_lease was short would end its holds by that,
+// while the keep-alives promise the token's again as soon as it is longer.
+//
 // # Requests about all buckets
 //
 // The node that got a list or a session-close collects: [Collect] says which buckets are missing, [Primaries] which nodes to ask

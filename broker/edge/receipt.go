@@ -25,7 +25,7 @@ func NewReceipts(clusterSecret []byte) *Receipts {
 
 // Complete fills in what a table leaves to its node: which node it is, and the receipt. It also keeps the grant from promising a lease
 // that is longer than the longest: that of a session from before max_lease was made shorter. The tables keep what such a session has, and
-// a keep-alive tells it the same ([Sessions.Verify]).
+// a keep-alive tells it the same ([Promise]).
 func (r *Receipts) Complete(zone, node string, longest time.Duration, g *subjects.Grant) {
 	g.Node = node
 	g.Receipt = r.Sign(zone, g)

@@ -38,9 +38,9 @@ type Leases struct {
 	Max     time.Duration
 }
 
-// Verify says whose session a token is; ErrToken. A token may be older than the longest lease is set: a keep-alive must not
-// promise more than that.
-func (s *Sessions) Verify(user, token string, longest time.Duration) (bucket.Session, error) {
+// Verify says whose session a token is; ErrToken. The lease is the token's, whatever the longest is by now: the tables keep the session
+// by it, and [Promise] is what its client is told.
+func (s *Sessions) Verify(user, token string) (bucket.Session, error) {
 	key := sessionKey{user, token}
 	session, ok := s.verified[key]
 	if !ok {
@@ -53,8 +53,12 @@ func (s *Sessions) Verify(user, token string, longest time.Duration) (bucket.Ses
 		}
 		s.verified[key] = session
 	}
-	session.Lease = min(session.Lease, longest)
 	return session, nil
+}
+
+// Promise is the lease that a keep-alive promises a session: a token may be older than the longest lease is set.
+func Promise(session *bucket.Session, longest time.Duration) time.Duration {
+	return min(session.Lease, longest)
 }
 
 // ErrSessionID is what Open says of an id that is not made of SessionRawLen bytes.

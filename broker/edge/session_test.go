@@ -10,19 +10,52 @@ import (
 	"github.com/opencluster/oclocks/subjects"
 )
 
-// A keep-alive promises no more than the longest lease of now, also with a token that was verified when that was longer.
+// A keep-alive and a grant promise no more than the longest lease of now, also with a token that was verified when that was longer; and a
+// table keeps the hold for as long as either says, whatever the longest lease was when the table first heard of the session.
 func TestNoLeaseIsLongerThanTheLongest(t *testing.T) {
-	s := NewSessions([]byte(strings.Repeat("k", 32)), "z")
-	token, _, err := s.tokens.mint("U", testSession()) // a lease of 1.5 s
+	const own = 1500 * time.Millisecond // the token's
+	secret := []byte(strings.Repeat("k", 32))
+	s := NewSessions(secret, "z")
+	token, _, err := s.tokens.mint("U", testSession())
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range []struct{ longest, want time.Duration }{
-		{time.Minute, 1500 * time.Millisecond}, {time.Second, time.Second}, {time.Minute, 1500 * time.Millisecond},
-	} {
-		got, err := s.Verify("U", token, c.longest)
-		if err != nil || got.Lease != c.want {
-			t.Errorf("with at most %s the lease is %s, want %s (%v)", c.longest, got.Lease, c.want, err)
+	for _, first := range []time.Duration{time.Second, own, time.Minute} {
+		for _, then := range []time.Duration{time.Second, own, time.Minute} {
+			now, table, out := bucket.Now{}, bucket.New(bucket.Config{}), bucket.Output{}
+			if err := table.Promote(now, bucket.Term{Epoch: 1, Term: 1}, 0, &out); err != nil {
+				t.Fatal(err)
+			}
+			session, err := s.Verify("U", token)
+			if err != nil {
+				t.Fatal(err)
+			}
+			req := &subjects.Request{Op: subjects.OpAcquire, Name: "n", Session: token, Number: 1, Mode: subjects.Exclusive, Take: 1}
+			table.Step(now, &bucket.Input{Kind: bucket.Request, Zone: "z", User: "U", Reply: "r", Session: session, Req: req, Key: 1}, &out)
+			grant, ok := out.Effects[len(out.Effects)-1].Body.(*subjects.Grant)
+			if !ok {
+				t.Fatalf("not granted: %+v", out.Effects)
+			}
+			NewReceipts(secret).Complete("z", "N", first, grant)
+			if grant.Lease != min(own, first) {
+				t.Errorf("with at most %s the grant says %s", first, grant.Lease)
+			}
+			now.Boot += int64(grant.Lease / 2)
+			session, _ = s.Verify("U", token)
+			if _, _, known, refusal := table.Keep(now, "z", session, 1); !known || refusal != nil {
+				t.Fatalf("kept: %t, %v", known, refusal)
+			}
+			promised := Promise(&session, then)
+			if promised != min(own, then) {
+				t.Errorf("with at most %s the keep-alive says %s", then, promised)
+			}
+			now.Boot += int64(promised) - 1
+			for table.Next() <= now.Boot {
+				table.Step(now, &bucket.Input{Kind: bucket.Tick}, &out)
+			}
+			if table.Usage("z").Holds != 1 {
+				t.Errorf("first heard of with at most %s: the hold is over before the %s that a keep-alive has promised", first, promised)
+			}
 		}
 	}
 }
@@ -40,7 +73,7 @@ func TestOpeningsOfOneSessionAreTold(t *testing.T) {
 		if err != nil || refusal != nil {
 			t.Fatal(refusal, err)
 		}
-		session, err := node.Verify("U", opened.Session, time.Minute)
+		session, err := node.Verify("U", opened.Session)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -70,13 +70,13 @@ func (p *process) prepare(t *task, l *letter) *subjects.Refusal {
 	if refusal != nil || t.req.Session == "" {
 		return refusal
 	}
-	session, err := p.sessionsOf(l.zone).Verify(l.addr.User, t.req.Session, p.state.Settings.MaxLease)
+	session, err := p.sessionsOf(l.zone).Verify(l.addr.User, t.req.Session)
 	if err != nil {
 		p.w.fail("%v: the session of %s in %s: %v", p.m, l.addr.User, l.zone, err)
 		return &subjects.Refusal{Code: 410, Reason: subjects.ReasonSession}
 	}
 	if other := p.w.zoneAfter(l.zone); other != l.zone {
-		if _, err := p.sessionsOf(other).Verify(l.addr.User, t.req.Session, p.state.Settings.MaxLease); err == nil {
+		if _, err := p.sessionsOf(other).Verify(l.addr.User, t.req.Session); err == nil {
 			p.w.fail("%v: a session of zone %s is one of %s", p.m, l.zone, other)
 		}
 	}
@@ -173,7 +173,7 @@ func (p *process) scatter(in bucket.Input, req subjects.Request, wanted edge.Buc
 
 // keep is zone.keep.
 func (p *process) keep(t *task, l *letter) {
-	kept := subjects.Kept{Node: p.m.id, Beat: t.req.Beat, Lease: t.in.Session.Lease}
+	kept := subjects.Kept{Node: p.m.id, Beat: t.req.Beat, Lease: edge.Promise(&t.in.Session, p.state.Settings.MaxLease)}
 	everybody := l.addr.Path == subjects.Simple
 	p.scatter(t.in, t.req, nil, func(shares []*edge.Share) {
 		known, refusal := edge.AddUp(shares, nil, &kept)
