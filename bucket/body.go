@@ -96,7 +96,7 @@ func newBody(kind bodyKind) subjects.Body {
 }
 
 func grantFields(c *coder, g *subjects.Grant, user, session string) {
-	c.fixed(&g.Key)
+	c.fixed(&g.Key) // with the token at the beginning: see grantedToken
 	num(c, &g.Token, subjects.MaxToken)
 	num(c, &g.Mode, uint64(subjects.Semaphore))
 	num(c, &g.Kind, uint64(subjects.Connection))
@@ -144,4 +144,16 @@ func unpackBody(b []byte, user, session string) (body subjects.Body, ok bool) {
 	c := coder{buf: b, reading: true}
 	bodyFields(&c, &body, user, session)
 	return body, !c.bad && len(c.buf) == 0
+}
+
+// grantedToken is the token of a remembered grant, 0 if the answer is another one. It reads no more than that.
+func grantedToken(b []byte) (token uint64) {
+	c := coder{buf: b, reading: true}
+	var kind bodyKind
+	var key uint64
+	if num(&c, &kind, uint64(bodyNone)); kind == bodyGrant {
+		c.fixed(&key)
+		num(&c, &token, subjects.MaxToken)
+	}
+	return token
 }

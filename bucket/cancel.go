@@ -80,7 +80,7 @@ func (t *Table) cancelKnown(c *call, r request, e *entry) {
 }
 
 // cancelForgotten cancels a request whose outcome the client has had and the table has forgotten: what came of it is
-// found among what the session has. Most holds do not know their request's number; the client may know the token, from an
+// found among what the session has. Few holds know their request's number (keepNumbers); the client may know the token, from an
 // earlier answer to this cancel that a recovery has lost.
 func (t *Table) cancelForgotten(c *call, r request, s *session) {
 	t.change.by = c.introduction()
@@ -108,6 +108,38 @@ func (t *Table) cancelForgotten(c *call, r request, s *session) {
 		return
 	}
 	t.cancelled(c, r, wasReleased, 0)
+}
+
+// keepNumbers gives those holds their request's number whose outcome is remembered, when a new primary begins: see doc.go, "Which
+// holds know their request". Both lists are in the order of the tokens.
+func (t *Table) keepNumbers() {
+	for sid := uint32(1); sid < t.sessions.end(); sid++ {
+		s := t.sessions.at(sid)
+		if s.id == "" {
+			continue
+		}
+		id := s.holds.last
+		for eid := s.finished.last; eid != 0 && id != 0; eid = t.entries.at(eid).prev {
+			e := t.entries.at(eid)
+			if e.op != subjects.OpAcquire {
+				continue
+			}
+			token := grantedToken(e.outcome)
+			for token != 0 && id != 0 && t.holds.at(id).token > token {
+				id = t.holds.at(id).sprev
+			}
+			if token != 0 && id != 0 && t.holds.at(id).token == token {
+				t.keepNumber(id, e.number)
+			}
+		}
+	}
+}
+
+// keepNumber lets a hold of a session know its request's number, 0 if that had none.
+func (t *Table) keepNumber(id uint32, number uint64) {
+	if h := t.holds.at(id); h.session != 0 && number != 0 {
+		t.extra(h).request = number
+	}
 }
 
 // cancelHold releases the hold that the acquire was granted.

@@ -69,6 +69,22 @@
 // last end is soft: a new primary counts it anew, which keeps more for longer. A version that does not know the op refuses the
 // change and its copy begins anew from a snapshot, again and again, until it is replaced too.
 //
+// # Which holds know their request
+//
+// The client of a session may have been told that its acquire was refused, by a history that a recovery has left behind, and have a
+// hold by the one that went on: then it can name nothing but the number. A cancel finds the hold by the remembered outcome, but the first
+// `done` takes that away, which the client sends as ever. To let each hold know its number would take 64 bytes more for each, so
+// these do (holdMore.request):
+//
+//   - who waited, for it may have been told a refusal at any primary that had its place in the queue;
+//   - when a term begins, whose outcome is remembered. Of an acquire that was granted at once the client was told the grant, or a
+//     refusal by another history. In the latter case that history's primary came after this grant's was over, which takes no requests
+//     then; so no `done` above the number is in this history before the term with which the recovery begins, and the outcome is there.
+//
+// What follows from it is one thing only, that a cancel whose outcome is forgotten finds its own hold. The number is in changes and
+// snapshots as before, opTerm and opAdmit derive it alike in all copies, and no op fits or does not fit by it: a copy whose program does not
+// derive it knows fewer numbers, and answers such a cancel "released".
+//
 // # Reading order
 //
 //   - api.go, table.go: what goes in and comes out, the table and its cursor

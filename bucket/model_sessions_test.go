@@ -81,7 +81,7 @@ func (c *mCall) cancelForgotten(s *mSession, was func(string, uint64)) {
 		}
 		for _, byNumber := range []bool{true, false} {
 			for _, h := range l.holds {
-				if h.session == s && (byNumber && h.enqueue && h.number == c.req.Number || !byNumber && h.token == c.req.Token) {
+				if h.session == s && (byNumber && h.keeps && h.number == c.req.Number || !byNumber && h.token == c.req.Token) {
 					c.enterSession()
 					c.m.end(c.z, h, "released", "", func() { was("granted", h.token) })
 					return

@@ -75,6 +75,7 @@ type mHold struct {
 	since                 int64
 	limit, parted, forced int64
 	isForced              bool
+	keeps                 bool // knows its request's number
 }
 
 type mWaiter struct {
@@ -143,6 +144,7 @@ func (m *model) promote(now Now, term Term, recoverUntil int64) {
 			}
 			for _, r := range s.finished {
 				r.at = now.Boot
+				m.keepNumber(z, r)
 			}
 		}
 		for _, r := range z.finished {
@@ -159,6 +161,16 @@ func (m *model) promote(now Now, term Term, recoverUntil int64) {
 			for _, w := range l.queue {
 				w.deadline, w.parted = now.Boot+int64(w.wait), never
 			}
+		}
+	}
+}
+
+// keepNumber lets the hold that a request was granted know its number.
+func (m *model) keepNumber(z *mZone, r *mRequest) {
+	g, ok := r.outcome.(*subjects.Grant)
+	if l := z.locks[r.name]; ok && r.op == subjects.OpAcquire && l != nil {
+		for _, h := range l.holds {
+			h.keeps = h.keeps || h.token == g.Token
 		}
 	}
 }
@@ -241,6 +253,7 @@ func (m *model) settle(z *mZone, l *mLock) {
 		w := l.queue[i]
 		l.queue = slices.Delete(l.queue, i, i+1)
 		g := m.grant(z, l, &w.mAsk, w.ticket)
+		l.holds[len(l.holds)-1].keeps = true
 		g.Waited = time.Duration(m.now.Wall-w.since) * time.Millisecond
 		m.finish(z, w.request, g)
 		m.tell(z, w, "granted", g)

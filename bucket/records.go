@@ -78,7 +78,7 @@ const (
 type holdMore struct {
 	take    uint32
 	grace   time.Duration
-	request uint64 // number of the acquire in its session, 0 if none
+	request uint64 // number of the acquire in its session, 0 if it has none or the hold does not know it: see doc.go
 	data    []byte
 	parted  int64 // soft: when the grace after a closed connection is over, never if it runs not
 	forced  int64 // soft: when a forced hold is over at the latest

@@ -66,6 +66,7 @@ func (t *Table) applyTerm(o *op) bool {
 		t.buckets, t.born = uint32(o.number), uint32(o.number)
 	}
 	t.epoch, t.term, t.counter = o.epoch, o.term, o.counter
+	t.keepNumbers()
 	return true
 }
 

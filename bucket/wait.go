@@ -24,7 +24,7 @@ func (t *Table) applyAdmit(o *op) bool {
 	asked, sid, entry, ticket := w.want, w.session, w.entry, w.ticket
 	w.entry = 0
 	t.removeWaiter(id)
-	t.addHold(&asked, sid, token, o.since)
+	t.keepNumber(t.addHold(&asked, sid, token, o.since), asked.request.number)
 	g := t.grantOf(&asked, sid, token, ticket)
 	g.Waited, g.Beat, g.Durable = o.span, o.beat, o.durable
 	if entry != 0 {

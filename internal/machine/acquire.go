@@ -7,6 +7,9 @@ import (
 
 // acquireSettled takes the last word about an acquire.
 func (m *Machine) acquireSettled(now int64, c *Call, r Result) {
+	if r.Grant == nil {
+		m.buryRefused(now, c)
+	}
 	switch {
 	case c.given && r.Grant != nil && c.cancel != nil:
 		c.Result.Grant = r.Grant // the cancel releases it; should it be refused, we do
@@ -76,9 +79,6 @@ func (m *Machine) disproved(now int64, h *Hold, r Result) {
 		m.finish(h.renewing, Result{}) // its answer is about this grant, not about the next one
 	}
 	if c.Endless && !m.closing && r.Refusal != nil {
-		if h.list == inGhosts {
-			m.ghosts = remove(m.ghosts, h)
-		}
 		h.reset()
 		m.again(now, c)
 		return
@@ -153,10 +153,10 @@ func (m *Machine) cancelSettled(now int64, c *Call, r Result) {
 
 // tidy releases a grant that nobody wants.
 func (m *Machine) tidy(now int64, acquire *Call, g *subjects.Grant) {
-	req := &subjects.Request{Op: subjects.OpRelease, Name: acquire.Req.Name, Key: g.Key}
-	c := &Call{Req: req, Raw: acquire.Raw, role: toTidy, about: &Hold{kind: acquire.holdKind()}}
-	if acquire.Raw {
-		req.Session = acquire.Req.Session
+	if !acquire.Raw {
+		m.sendRelease(now, m.stray(g, acquire.holdKind()), "", tidyCall())
+		return
 	}
-	m.start(now, c)
+	req := &subjects.Request{Op: subjects.OpRelease, Name: acquire.Req.Name, Key: g.Key, Session: acquire.Req.Session}
+	m.start(now, &Call{Req: req, Raw: true, role: toTidy, about: &Hold{kind: acquire.holdKind()}})
 }

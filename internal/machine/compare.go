@@ -268,8 +268,9 @@ func (m *Machine) renewSettled(now int64, c *Call, sent int64, r Result) {
 		m.lose(now, h, r.Refusal)
 	case h.phase == Pending:
 		m.leave(h)
-		m.haunt(h)
-		m.sendRelease(now, h, "", tidyCall())
+		lost := h.apart() // the Hold may begin anew
+		m.haunt(lost)
+		m.sendRelease(now, lost, "", tidyCall())
 		m.disproved(now, h, r)
 	case h.renewed():
 		h.askAt = now + max(h.ttl/32, minBackoff) // refused for another reason: ask again

@@ -61,6 +61,25 @@
 // A refusal 421 brings the map; a newer one is followed at once, any other is waited for, a little longer each time. The
 // machine never goes back to an older map or epoch.
 //
+// # What a recovery may bring back
+//
+// A recovery may go on from another history than the one by which a call was answered (more failed than `acks` allows). Then the
+// broker has holds for the session that nobody here wants, and would keep them with it. So what is over is remembered (orphan.go):
+//
+//   - a hold that was released, or that the broker has ended, by its key: the newest 256;
+//   - an acquire of the session that brought none (it was refused, timed out, or was cancelled), by name and number: the newest 256 of
+//     those of which two histories may tell. That takes two copies of the request, or a waiter: one that was sent once and did not wait
+//     was seen by one primary only, and is not remembered, so a program that tries again and again crowds nothing out.
+//
+// When a keep-alive counts more than is known, what explains it is released by its key; if nothing does for a whole lease, all keys of
+// the bucket are released and all those acquires cancelled, and again after twice the time. No token is ever guessed, from a hash or a
+// query: what is asked for names what it ends.
+//
+// This ends no hold that anybody trusts: the number is that of one request in one session, it is never used twice, and its call is over
+// here, so a grant of it is not trusted by anybody (one that comes late is released by its key). A request that was refused has no
+// effect then, and one that was granted has had its one hold. It is liveness only: if the 256 do not reach, or the process dies, the hold
+// ends with the session. A bucket knows which hold a number means as its doc says.
+//
 // # Reading order
 //
 // machine.go (the state, inputs and actions), call.go and send.go (requests), reply.go (answers), acquire.go (what ends an

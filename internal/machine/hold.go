@@ -57,7 +57,7 @@ type Hold struct {
 	doubted   bool   // queued in Machine.doubted
 	doubtedAt int64  // what was sent then or later and is answered removes the doubt
 	askAt     int64  // static: when to renew
-	number    uint64 // buried, and its key is not known: of its acquire
+	number    uint64 // buried, and its key is not known, or refused: of its acquire
 	releasing *Call
 	releaseAt int64 // ghost: when to release what was lost
 	goneAt    int64 // ghost: when the broker's answer came; lost by its word: when it is over there at the latest; 0 before
@@ -304,7 +304,7 @@ func (m *Machine) lose(now int64, h *Hold, why *subjects.Refusal) {
 	// A recovery may undo that, too. Should the broker count it again, it is released, but not before its caller had the time to
 	// stop that a force gives: it ends as the trust would have.
 	h.goneAt = now + h.span()
-	m.bury(h)
+	m.buried.add(h)
 	m.ended(h, Lost)
 }
 
@@ -317,14 +317,20 @@ func (m *Machine) haunt(h *Hold) {
 // gone says that the broker has answered the release of a hold. A keep-alive that is unanswered may still count it.
 func (m *Machine) gone(now int64, h *Hold) {
 	h.releasing = nil
-	if h.list != inGhosts {
-		if h.list == nowhere && h.goneAt != 0 { // buried
-			h.goneAt = now
-		}
+	switch {
+	case h.list == inGhosts:
+	case h.list == nowhere && h.goneAt != 0: // buried
+		h.goneAt = now
+		return
+	case h.list == nowhere && h.home != nil && h.phase == Pending: // see stray
+		h.goneAt = now
+		m.buried.add(h)
+		return
+	default:
 		return
 	}
 	h.goneAt = now
-	m.bury(h)
+	m.buried.add(h)
 	if !m.session.owed || !m.needed() || len(m.ghosts) > maxGhosts {
 		m.exorcise()
 	}
@@ -356,13 +362,15 @@ func (m *Machine) Release(now int64, h *Hold, outcome string, c *Call) bool {
 // tidyCall is a call of the machine's own.
 func tidyCall() *Call { return &Call{Req: &subjects.Request{}, role: toTidy} }
 
-// sendRelease has the broker end a hold. What was cancelled and has no key is cancelled again.
+// sendRelease has the broker end a hold. One without a key, whose acquire was cancelled or refused, is cancelled.
 func (m *Machine) sendRelease(now int64, h *Hold, outcome string, c *Call) {
 	if h.Grant.Key != 0 {
 		c.Req.Op, c.Req.Name, c.Req.Key, c.Req.Outcome = subjects.OpRelease, h.Grant.Name, h.Grant.Key, outcome
 	} else {
-		c.Req.Op, c.Req.Name, c.Req.Number, c.Req.Token = subjects.OpCancel, h.Grant.Name, h.number, h.Grant.Token
-		c.Req.Has |= subjects.HasToken
+		c.Req.Op, c.Req.Name, c.Req.Number = subjects.OpCancel, h.Grant.Name, h.number
+		if c.Req.Token = h.Grant.Token; c.Req.Token != 0 {
+			c.Req.Has |= subjects.HasToken
+		}
 	}
 	c.about, h.releasing = h, c
 	m.start(now, c)

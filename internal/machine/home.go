@@ -104,7 +104,7 @@ func (m *Machine) resize(now int64, buckets uint32) {
 		return
 	}
 	m.buckets, m.homes = buckets, map[uint32]*home{}
-	for _, list := range [][]*Hold{m.holds, m.ghosts, m.buried} {
+	for _, list := range [][]*Hold{m.holds, m.ghosts, m.buried.holds, m.refused.holds} {
 		for _, h := range list {
 			at := m.homeOf(m.bucketOf(h.Grant.Name))
 			if at.node == "" {

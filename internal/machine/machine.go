@@ -94,8 +94,8 @@ type Machine struct {
 	ghosts   []*Hold // given up, but the broker may count them still
 	doubted  []*Hold // to be asked for by renew
 	checking int     // renews of doubted holds under way
-	buried   []*Hold // released, and answered; a ring
-	oldest   int     // of these, when there are maxBuried
+	buried   graves  // holds that are over: released, and answered
+	refused  graves  // of acquires that brought no hold: nothing but their names and numbers is known
 }
 
 // New makes a machine that is connected and has no session.

@@ -11,25 +11,31 @@ import (
 // that was answered has not happened, which the next keep-alive tells, or the end of a hold by force or time; or a waiter that was
 // long answered stands in the queue again, and is granted once more, to a call that is over. Either is released (again).
 // That grant's message may be lost: then the client does not know its token, but its request's key, by which the first grant
-// was released, releases this one.
+// was released, releases this one; and if it has been told of no grant at all, a cancel of its request does: see doc.go.
 
-// maxBuried is how many holds that are over are remembered for that.
+// maxBuried is how many holds that are over are remembered for that, and how many requests that brought none.
 const maxBuried = 256
 
-// bury remembers a hold whose release the broker has answered, or which it has ended: what is told of that again is no news.
-func (m *Machine) bury(h *Hold) {
-	if len(m.buried) < maxBuried {
-		m.buried = append(m.buried, h)
+// graves are the newest holds that are over.
+type graves struct {
+	holds  []*Hold
+	oldest int // of these, when there are maxBuried
+}
+
+// add remembers a hold whose release the broker has answered, or which it has ended: what is told of that again is no news.
+func (g *graves) add(h *Hold) {
+	if len(g.holds) < maxBuried {
+		g.holds = append(g.holds, h)
 		return
 	}
-	m.buried[m.oldest] = h
-	m.oldest = (m.oldest + 1) % maxBuried
+	g.holds[g.oldest] = h
+	g.oldest = (g.oldest + 1) % maxBuried
 }
 
 // revived finds the released holds that a bucket counts again, which explain, with some of those that it may count, what it told.
 // It gives what was chosen of may, as choose does.
 func (m *Machine) revived(now int64, b sentBeat, at *home, hash uint64, count int, may []*Hold) (chosen uint32, ok bool) {
-	all := m.finishedBefore(b, at, append(make([]*Hold, 0, maxOptional), may...), maxOptional)
+	all := m.finishedBefore(b, at, &m.buried, append(make([]*Hold, 0, maxOptional), may...), maxOptional)
 	if len(all) == len(may) {
 		return 0, false
 	}
@@ -45,9 +51,9 @@ func (m *Machine) revived(now int64, b sentBeat, at *home, hash uint64, count in
 }
 
 // finishedBefore adds to a list, up to its most, the holds of a bucket that were over before a keep-alive was sent, the newest first.
-func (m *Machine) finishedBefore(b sentBeat, at *home, list []*Hold, most int) []*Hold {
-	for i := range m.buried {
-		h := m.buried[(m.oldest+len(m.buried)-1-i)%len(m.buried)]
+func (m *Machine) finishedBefore(b sentBeat, at *home, of *graves, list []*Hold, most int) []*Hold {
+	for i := range of.holds {
+		h := of.holds[(of.oldest+len(of.holds)-1-i)%len(of.holds)]
 		if len(list) < most && h.home == at && m.counts(h) && h.list == nowhere && h.goneAt != 0 && h.goneAt < b.at {
 			list = append(list, h)
 		}
@@ -64,17 +70,19 @@ type odd struct {
 }
 
 // releaseAgain takes what a bucket counts and nothing explains. Mostly it is a grant that is on its way. If it is told for a
-// whole lease, it may be what a request was granted once more whose hold is over: all keys of such requests are released,
-// which does nothing to any other hold. Then more rarely, since it may be another process's that has the session's secret.
+// whole lease, it may be what a request was granted once more whose hold is over, or that was refused: all keys of such requests are
+// released, and all that were refused are cancelled, which does nothing to any other hold. Then more rarely, since it may be another process's that has the session's secret.
 func (m *Machine) releaseAgain(now int64, b sentBeat, at *home, told odd) {
 	switch o := &at.odd; {
 	case o.hash != told.hash || o.count != told.count:
 		*o = odd{hash: told.hash, count: told.count, since: b.at, wait: m.session.lease}
 	case b.at >= o.since+o.wait:
 		o.since, o.wait = b.at, min(2*o.wait, int64(time.Hour))
-		for _, h := range m.finishedBefore(b, at, nil, maxChecking) {
-			if h.releasing == nil {
-				m.sendRelease(now, h, "granted once more after a recovery", tidyCall())
+		for _, of := range []*graves{&m.buried, &m.refused} {
+			for _, h := range m.finishedBefore(b, at, of, nil, maxChecking) {
+				if h.releasing == nil {
+					m.sendRelease(now, h, "granted once more after a recovery", tidyCall())
+				}
 			}
 		}
 	}
@@ -86,7 +94,7 @@ func (m *Machine) lateGrant(now int64, data []byte) {
 	if m.closing || g.DecodeJSON(data) != nil {
 		return
 	}
-	for _, list := range [][]*Hold{m.holds, m.ghosts, m.buried} {
+	for _, list := range [][]*Hold{m.holds, m.ghosts, m.buried.holds} {
 		for _, h := range list {
 			if h.Grant.Token == g.Token && h.Grant.Name == g.Name && h.Grant.Key != 0 {
 				return
@@ -99,30 +107,57 @@ func (m *Machine) lateGrant(now int64, data []byte) {
 			return
 		}
 	}
-	req := &subjects.Request{Op: subjects.OpRelease, Name: g.Name, Key: g.Key, Outcome: "granted to nobody"}
-	m.start(now, &Call{Req: req, role: toTidy, about: &Hold{kind: subjects.Static}})
+	m.sendRelease(now, m.stray(&g, subjects.Static), "granted to nobody", tidyCall())
 }
 
+// stray is a hold of the session that nobody wants. It is buried when its release is answered.
+func (m *Machine) stray(g *subjects.Grant, kind subjects.Kind) *Hold {
+	return &Hold{Grant: *g, kind: kind, home: m.homeOf(m.bucketOf(g.Name)), life: m.session.life}
+}
+
+// apart is a hold as the broker knows it, without its caller.
+func (h *Hold) apart() *Hold { return &Hold{Grant: h.Grant, kind: h.kind, home: h.home, life: h.life} }
+
 // buryCancelled remembers what a cancel has ended, by the broker's answer to it: a recovery may undo that. Mostly no key of it has come.
+// The acquire may have been granted in another history than the one in which it was cancelled.
 func (m *Machine) buryCancelled(now int64, c *Call, data []byte) {
 	var told subjects.Cancelled
-	if c.target.Raw || told.DecodeJSON(data) != nil || told.Token == 0 {
+	if c.target.Raw || told.DecodeJSON(data) != nil {
 		return
 	}
-	h := &Hold{
-		kind: c.target.holdKind(), home: m.homeOf(m.bucketOf(c.Req.Name)), life: m.session.life, goneAt: now, number: c.Req.Number,
+	first := c.target.Result.Grant
+	if first != nil {
+		h := m.stray(first, c.target.holdKind())
+		h.goneAt = now
+		m.buried.add(h)
 	}
-	h.Grant.Name, h.Grant.Token = c.Req.Name, told.Token
-	if g := c.target.Result.Grant; g != nil && g.Token == told.Token {
-		h.Grant.Key = g.Key
+	switch {
+	case told.Token == 0:
+		m.buryRefused(now, c.target)
+	case first == nil || first.Token != told.Token:
+		h := m.stray(&subjects.Grant{Name: c.Req.Name, Token: told.Token}, c.target.holdKind())
+		h.goneAt, h.number = now, c.Req.Number
+		m.buried.add(h)
 	}
-	m.bury(h)
+}
+
+// buryRefused remembers an acquire of the session that is over and brought no hold, as far as the client was told, if another history may
+// tell otherwise: see doc.go.
+func (m *Machine) buryRefused(now int64, c *Call) {
+	if c.Raw || c.Req.Enqueue || c.first == 0 || m.session.token == "" || c.first == c.last && !c.waits() && !c.given {
+		return
+	}
+	h := m.stray(&subjects.Grant{Name: c.Req.Name}, c.holdKind())
+	h.goneAt, h.number = now, c.Req.Number
+	m.refused.add(h)
 }
 
 // buryUntrusted remembers a hold that the broker has ended before the client could trust it: a recovery may undo that when the acquire,
 // and its Hold, have begun anew.
 func (m *Machine) buryUntrusted(now int64, h *Hold) {
-	m.bury(&Hold{Grant: h.Grant, kind: h.kind, home: h.home, life: h.life, goneAt: now})
+	lost := h.apart()
+	lost.goneAt = now
+	m.buried.add(lost)
 }
 
 // replaced ends a hold whose key opens another one by now: a recovery has undone its grant, and the request, which has the key, was

@@ -1,0 +1,233 @@
+package machine
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/opencluster/oclocks/subjects"
+)
+
+// beatOf lets half a lease pass and gives the keep-alive of its end; what else was sent is forgotten.
+func (s *script) beatOf() sentMessage {
+	s.t.Helper()
+	s.sent = nil
+	s.pass(scriptLease / 2)
+	beats := slicesOf(s.sent, subjects.OpKeep)
+	if len(beats) == 0 {
+		s.t.Fatal("no keep-alive was sent")
+	}
+	s.sent = nil
+	return beats[len(beats)-1]
+}
+
+// once makes an acquire one that the broker refuses at once, or after a wait.
+func once(wait time.Duration) func(c *Call) {
+	return func(c *Call) { c.Endless, c.Req.Wait = false, wait }
+}
+
+// A recovery goes on from a history in which an acquire was granted that timed out in the one before, and no message tells the grant:
+// it is cancelled by its number when nothing explains what is counted for a lease. (Simulator, seeds 12000016413 at 1192074 and
+// 12000027040 at d5d1ff6.)
+func TestGrantOfARefusedAcquireIsCancelled(t *testing.T) {
+	s := newScript(t)
+	s.acquire("a", once(time.Second))
+	s.opened(1)
+	acquire := s.next(subjects.OpAcquire)
+	s.do(s.m.KeepSession)
+	s.answer(acquire, refusal(408, subjects.ReasonTimeout, ""))
+	if len(s.over) != 1 || s.over[0].Result.Refusal == nil {
+		t.Fatalf("%d calls are over", len(s.over))
+	}
+	var cancelled []int
+	for round := range 12 {
+		beat := s.beatOf()
+		s.answer(beat, s.counts(beat, "a", 99))
+		if len(s.sent) == 0 {
+			continue
+		}
+		cancel := s.next(subjects.OpCancel)
+		s.quiet()
+		if r := cancel.req; r.Name != "a" || r.Number != acquire.req.Number || r.Session != "token" || r.Has&subjects.HasToken != 0 {
+			t.Fatalf("cancelled %+v", r)
+		}
+		s.answer(beat, s.counts(beat, "a", 99)) // while that is under way
+		s.quiet()
+		s.answer(cancel, &subjects.Cancelled{Request: "1", Was: "granted", Token: 99})
+		cancelled = append(cancelled, round)
+	}
+	if want := []int{2, 6}; !slices.Equal(cancelled, want) {
+		t.Errorf("cancelled in the rounds %v, want %v", cancelled, want)
+	}
+}
+
+// What was told of an acquire that its caller gave up is no more certain.
+func TestGrantOfACancelledAcquireIsCancelled(t *testing.T) {
+	for _, was := range []string{"waiting", "unseen", "cancelled", "released"} {
+		s := newScript(t)
+		s.acquire("a", nil)
+		s.opened(1)
+		acquire := s.next(subjects.OpAcquire)
+		s.do(s.m.KeepSession)
+		s.do(func(now int64) { s.m.GiveUp(now, s.m.session.flight.head) })
+		s.answer(s.next(subjects.OpCancel), &subjects.Cancelled{Request: "1", Was: was})
+		for range 3 {
+			beat := s.beatOf()
+			s.answer(beat, s.counts(beat, "a", 99))
+		}
+		if r := s.next(subjects.OpCancel).req; r.Name != "a" || r.Number != acquire.req.Number {
+			t.Errorf("%s: cancelled %+v", was, r)
+		}
+		s.quiet()
+	}
+}
+
+// An acquire that is asked for anew has had a number that may have been granted in another history.
+func TestGrantOfAnEarlierNumberIsCancelled(t *testing.T) {
+	s := newScript(t)
+	s.acquire("a", nil)
+	s.opened(1)
+	first := s.next(subjects.OpAcquire)
+	s.answer(first, refusal(408, subjects.ReasonTimeout, ""))
+	again := s.next(subjects.OpAcquire)
+	for range 3 {
+		beat := s.beatOf()
+		s.answer(beat, s.counts(beat, "a", 99))
+	}
+	if r := s.next(subjects.OpCancel).req; r.Number != first.req.Number || r.Number == again.req.Number {
+		t.Errorf("cancelled %+v", r)
+	}
+	s.quiet()
+}
+
+// Of an acquire that was sent once and did not wait one primary only has heard: it is not remembered. Nor is what belongs to a session
+// that is over, whose numbers begin anew.
+func TestWhatNeedsNoCancel(t *testing.T) {
+	s := newScript(t)
+	s.begin("a")
+	s.acquire("c", once(0))
+	s.answer(s.next(subjects.OpAcquire), refusal(409, subjects.ReasonHeld, ""))
+	if n := len(s.m.refused.holds); n != 0 {
+		t.Errorf("%d are remembered after a refusal at once", n)
+	}
+	s.acquire("c", once(0))
+	s.pass(2 * time.Second)
+	twice := slicesOf(s.sent, subjects.OpAcquire)
+	if len(twice) < 2 {
+		t.Fatal("it was not repeated")
+	}
+	s.answer(twice[0], refusal(409, subjects.ReasonHeld, ""))
+	if n := len(s.m.refused.holds); n != 1 {
+		t.Errorf("%d are remembered after a repetition", n)
+	}
+	s.acquire("c", once(time.Minute))
+	s.sent = nil
+	s.do(func(now int64) { s.m.GiveUp(now, s.m.session.flight.tail) })
+	s.answer(s.next(subjects.OpCancel), refusal(410, subjects.ReasonSession, subjects.WhyExpired))
+	for _, h := range s.m.refused.holds {
+		if s.m.counts(h) {
+			t.Errorf("number %d counts in the next session", h.number)
+		}
+	}
+}
+
+// As many are remembered as there is room for, the newest.
+func TestRefusedAcquiresAreBounded(t *testing.T) {
+	s := newScript(t)
+	s.begin("a")
+	var number uint64
+	for range 2*maxBuried + 10 {
+		s.acquire("c", once(time.Second))
+		acquire := s.next(subjects.OpAcquire)
+		number = acquire.req.Number
+		s.answer(acquire, refusal(408, subjects.ReasonTimeout, ""))
+	}
+	if n := len(s.m.refused.holds); n != maxBuried {
+		t.Errorf("%d are remembered", n)
+	}
+	last := s.m.finishedBefore(sentBeat{at: Never}, s.m.homeOf(s.m.bucketOf("c")), &s.m.refused, nil, 2*maxBuried)
+	if len(last) != maxBuried || last[0].number != number || last[maxBuried-1].number != number-maxBuried+1 {
+		t.Errorf("remembered are %d", len(last))
+	}
+}
+
+// revivedByKey expects that a hold which a bucket counts is released by its key, and again when it is told once more.
+func (s *script) revivedByKey(name string, token uint64) {
+	s.t.Helper()
+	for range 2 {
+		beat := s.beatOf()
+		s.answer(beat, s.counts(beat, name, token))
+		release := s.next(subjects.OpRelease)
+		s.quiet()
+		if release.req.Name != name || release.req.Key != token {
+			s.t.Fatalf("released %q with key %d", release.req.Name, release.req.Key)
+		}
+		s.answer(release, &subjects.Released{Token: token})
+	}
+}
+
+// A recovery may undo the release of a grant that nobody wanted, too: one that came after its call was over,
+func TestRevivedLateGrantIsReleased(t *testing.T) {
+	s := newScript(t)
+	s.acquire("a", once(time.Second))
+	s.opened(1)
+	acquire := s.next(subjects.OpAcquire)
+	s.do(s.m.KeepSession)
+	s.answer(acquire, refusal(408, subjects.ReasonTimeout, ""))
+	s.grant(acquire, 10, nil)
+	s.answer(s.next(subjects.OpRelease), &subjects.Released{Token: 10})
+	s.revivedByKey("a", 10)
+}
+
+// one whose cancel was refused,
+func TestRevivedTidiedGrantIsReleased(t *testing.T) {
+	s := newScript(t)
+	s.acquire("a", nil)
+	s.opened(1)
+	acquire := s.next(subjects.OpAcquire)
+	s.do(s.m.KeepSession)
+	s.do(func(now int64) { s.m.GiveUp(now, s.m.session.flight.head) })
+	s.answer(s.next(subjects.OpCancel), refusal(403, subjects.ReasonDenied, ""))
+	s.grant(acquire, 10, nil)
+	s.answer(s.next(subjects.OpRelease), &subjects.Released{Token: 10})
+	s.revivedByKey("a", 10)
+}
+
+// one that was told while its cancel was under way, which says in another history that there was none,
+func TestRevivedGrantOfACancelIsReleased(t *testing.T) {
+	s := newScript(t)
+	s.acquire("a", nil)
+	s.opened(1)
+	acquire := s.next(subjects.OpAcquire)
+	s.do(s.m.KeepSession)
+	s.do(func(now int64) { s.m.GiveUp(now, s.m.session.flight.head) })
+	cancel := s.next(subjects.OpCancel)
+	s.grant(acquire, 10, nil)
+	s.answer(cancel, &subjects.Cancelled{Request: "1", Was: "unseen"})
+	s.revivedByKey("a", 10)
+}
+
+// and one whose proof was refused. Its Hold has begun anew by the time that the release is answered, which ends nothing of that.
+func TestRevivedUnprovedHoldIsReleased(t *testing.T) {
+	s := newScript(t)
+	h := s.acquire("a", nil)
+	s.opened(1)
+	first := s.next(subjects.OpAcquire)
+	s.pass(9 * scriptLease / 16)
+	s.sent = nil
+	s.grant(first, 10, nil)
+	s.state(h, Pending)
+	s.answer(s.next(subjects.OpRenew), refusal(400, subjects.ReasonBadRequest, ""))
+	release, again := s.next(subjects.OpRelease), s.next(subjects.OpAcquire)
+	s.grant(again, 11, nil)
+	s.state(h, Held)
+	s.do(func(now int64) { s.m.Release(now, h, "", ownCall("owner", &subjects.Request{})) })
+	own := s.next(subjects.OpRelease)
+	s.answer(release, &subjects.Released{Token: 10})
+	if h.releasing == nil || h.goneAt != 0 {
+		t.Fatal("the hold is taken for released by the release of another one")
+	}
+	s.answer(own, &subjects.Released{Token: 11})
+	s.do(s.m.KeepSession)
+	s.revivedByKey("a", 10)
+}
