@@ -221,7 +221,15 @@ func (c *mCall) repeated() bool {
 			}
 			return false
 		}
-	} else if s := c.session; s != nil && (c.req.Number < s.done || c.req.Number <= s.forgot) {
+	} else if s := c.session; s != nil && c.req.Number < s.done {
+		r := bad("request")
+		r.Above = max(s.done-1, s.forgot)
+		for number := range s.requests {
+			r.Above = max(r.Above, number)
+		}
+		c.say(r)
+		return true
+	} else if s != nil && c.req.Number <= s.forgot {
 		c.say(bad("request"))
 		return true
 	}

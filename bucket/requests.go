@@ -165,11 +165,27 @@ func (t *Table) enterable(c *call, r request) *subjects.Refusal {
 			return badRequest("request", "request is longer than 64 characters")
 		}
 	case c.session != 0:
-		if s := t.sessions.at(c.session); r.number < s.done || r.number <= max(s.forgot, t.willForget(c, s)) {
-			return badRequest("request", "request is below done, or too old: its outcome is not remembered any more")
+		switch s := t.sessions.at(c.session); {
+		case r.number < s.done:
+			refusal := badRequest("request", "request is below the done that this session has told here")
+			refusal.Above = s.highest()
+			return refusal
+		case r.number <= max(s.forgot, t.willForget(c, s)):
+			return badRequest("request", "request is too old: its outcome is not remembered any more")
 		}
 	}
 	return nil
+}
+
+// highest is the highest number that the bucket knows of a session that has told a done: what is above it is new here.
+func (s *session) highest() uint64 {
+	number := max(s.done-1, s.forgot)
+	for _, slot := range slices.Backward(s.window.slots[s.window.head:]) {
+		if slot.entry != 0 {
+			return max(number, slot.number)
+		}
+	}
+	return number
 }
 
 // again answers a request that was made before.

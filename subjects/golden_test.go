@@ -96,6 +96,8 @@ var golden = []struct {
 			`"queue":0}}`},
 	{&Refusal{Code: 400, Reason: ReasonBadRequest, Message: "m", Field: "ttl"},
 		`{"error":{"code":400,"reason":"bad_request","message":"m","field":"ttl"}}`},
+	{&Refusal{Code: 400, Reason: ReasonBadRequest, Message: "m", Field: "request", Above: 1<<53 - 1},
+		`{"error":{"code":400,"reason":"bad_request","message":"m","field":"request","above":9007199254740991}}`},
 	{&Refusal{Code: 503, Reason: ReasonUnavailable, Message: "m", Why: WhyStopping, RetryAfter: time.Second},
 		`{"error":{"code":503,"reason":"unavailable","message":"m","why":"stopping","retry_after":"1s"}}`},
 	// 421: "the current map"

@@ -48,7 +48,8 @@ type Refusal struct {
 	Queue      int    // 408, 409: how many wait
 	HasQueue   bool   // Queue is told
 	RetryAfter time.Duration
-	Map        *Map // 421
+	Map        *Map   // 421
+	Above      uint64 // 400 of a request below the session's done: its bucket knows no higher number; 0 if it is another 400
 }
 
 // Error is "409 held: message".

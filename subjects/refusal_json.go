@@ -55,6 +55,7 @@ func (r *Refusal) append(dst []byte) []byte {
 	if r.Map != nil {
 		dst = r.Map.append(appendKey(dst, "map"))
 	}
+	dst = optUint(dst, "above", r.Above)
 	return append(dst, '}')
 }
 
@@ -111,6 +112,8 @@ func (r *Refusal) decode(b []byte) error {
 		case "map":
 			r.Map = &Map{}
 			s.adopt(r.Map.decode(s.object()))
+		case "above":
+			r.Above = s.uint()
 		}
 	}
 	return s.err

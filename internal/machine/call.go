@@ -42,6 +42,7 @@ type Call struct {
 	refusedAt int64             // the first of those
 	probe     *Call             // gated: what finds out when somebody listens again
 	why       *subjects.Refusal // the newest of those
+	renumber  int               // how often it got another number since one was refused
 	given     bool              // the caller has given up; the machine goes on until nothing is left behind
 
 	cancel *Call  // of an acquire: the cancel that is under way

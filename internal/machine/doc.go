@@ -83,6 +83,6 @@
 // # Reading order
 //
 // machine.go (the state, inputs and actions), call.go and send.go (requests), reply.go (answers), acquire.go (what ends an
-// acquire), session.go (opening, coming back, the end), hold.go (trust), beat.go (keep-alives), compare.go (their hash), extend.go (other time limits), orphan.go (holds that the
+// acquire), session.go (opening, coming back, the end), renumber.go (numbers that are too low), hold.go (trust), beat.go (keep-alives), compare.go (their hash), extend.go (other time limits), orphan.go (holds that the
 // broker has again), home.go (where buckets are), lane.go (connections to their nodes), vacancy.go (buckets without a primary), roundtrip.go; road.go and roam.go (which server to connect to).
 package machine

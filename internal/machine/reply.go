@@ -30,6 +30,7 @@ func (m *Machine) Reply(now int64, token uint64, data []byte, refusal *subjects.
 		m.pause(now, c, refusal, minBackoff, maxBackoff)
 	case refusal.Reason == subjects.ReasonSession && c.inSession():
 		m.sessionRefused(now, c, token != c.replyToken(), refusal)
+	case m.renumbered(now, c, refusal):
 	default:
 		m.settle(now, c, Result{Refusal: refusal})
 	}

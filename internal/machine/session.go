@@ -30,6 +30,7 @@ type session struct {
 
 	life      uint64   // counts the sessions, one after the other
 	number    uint64   // the newest number of a call
+	floor     uint64   // numbers from here on are above all that a bucket has refused; see renumber.go
 	flight    callList // numbered calls, in the order of their numbers
 	acquiring int      // acquires among them
 	leased    int      // connection holds
@@ -155,6 +156,7 @@ func (m *Machine) opened(now int64, info subjects.Opened) {
 // one of those did would be answered again instead of being done. The incarnation rises with the brokers' clocks, FirstBeat with
 // those of the clients, and the sum with either. It leaves room for a million requests in a second, but for one millisecond, and stays
 // below 2^53. Two that come back in one millisecond are kept apart by Seed: they are two runs of one program mostly, and ask for the same.
+// Clocks may be wrong: a bucket that has met higher numbers tells so (renumber.go).
 func (m *Machine) above(incarnation uint64) uint64 {
 	const room = 10 // bits of the number for the requests of a millisecond
 	return (incarnation+m.cfg.FirstBeat>>4)<<room&(1<<53-1) | m.cfg.Seed&(1<<room-1)
@@ -184,7 +186,7 @@ func (m *Machine) over(now int64, why *subjects.Refusal) {
 	}
 	calls := s.flight.all()
 	s.phase, s.token, s.secret, s.opener, s.info = none, "", "", nil, subjects.Opened{}
-	s.number, s.incarnation, s.owed, s.sent = 0, 0, false, nil
+	s.number, s.floor, s.incarnation, s.owed, s.sent = 0, 0, 0, false, nil
 	m.homes = map[uint32]*home{} // that of a broker which has forgotten everything counts its epochs anew
 	s.life++
 	m.ghosts = slicesDelete(m.ghosts, (*Hold).connection)

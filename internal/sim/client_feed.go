@@ -136,6 +136,9 @@ func (c *member) answered(in, id string, op subjects.Op, name string, r *mind.Re
 			e.Session = cmp.Or(in, c.last)
 		}
 		c.tell("%s (%s of %s) is refused: %v", id, op, name, r.Refusal)
+		if r.Refusal.Above > 0 {
+			c.w.fail("%s is told that its request %s is refused for its number: %v", c.name, id, r.Refusal)
+		}
 	case r.Err != nil:
 		e = &check.Event{Kind: check.GiveUp, Request: id}
 		c.tell("%s (%s of %s) fails: %v", id, op, name, r.Err)

@@ -99,6 +99,9 @@ func newMember(w *world, of *person, twin bool) *member {
 		User: of.user, Buckets: 1, Timeout: 2 * time.Second, Name: c.name, FirstBeat: of.beats, Seed: w.rnd.Uint64(), MaxCalls: 1000,
 	}
 	of.beats += 1 << 32 // firstBeat counts by wall time
+	if w.chance(w.mix.behind) {
+		cfg.FirstBeat = uint64(w.between(0, int64(of.beats))) // its clock is wrong; it counts where a bucket refuses a number for that
+	}
 	if of.secret != "" && (twin || w.draw(2) == 0) {
 		cfg.Secret, c.back = of.secret, true
 		w.count("comes back with a secret")
@@ -243,7 +246,9 @@ func (c *member) receive(token string, data []byte, refused bool) {
 	}
 	var refusal *subjects.Refusal
 	if refused {
-		refusal, _ = subjects.DecodeRefusal(data)
+		if refusal, _ = subjects.DecodeRefusal(data); refusal != nil && refusal.Above > 0 {
+			c.w.fault("client's clock behind that of the process before")
+		}
 	}
 	switch {
 	case token[0] == 'c':

@@ -46,6 +46,7 @@ type mix struct {
 	silent float64 // chance of a holder to ask nothing meanwhile
 	tools  int     // the most that a session client has at a time
 	force  float64 // chance of a wish to end somebody else's hold to be carried out
+	behind float64 // chance of a client's wall clock to be behind that of its user's earlier processes
 
 	bursts bool   // faults come within milliseconds of a change of views
 	theme  string // of the faults; "": none
@@ -110,6 +111,9 @@ func drawMix(r *rand.Rand, theme string) mix {
 		m.damage = r.Float64() * 0.002
 	}
 	m.drawFaults(r, theme)
+	if some() {
+		m.behind = r.Float64()
+	}
 	return m
 }
 
