@@ -3,6 +3,7 @@ package broker
 import (
 	"context"
 	"errors"
+	"runtime"
 	"testing"
 
 	"github.com/opencluster/oclocks/bucket"
@@ -72,4 +73,53 @@ func (d *Daemon) PassOn(zone, name, reply string, node uint64) {
 	t.in = bucket.Input{Kind: bucket.Request, Zone: zone, User: subjects.Anyone, Reply: reply}
 	t.bucket, t.trip.Hops = subjects.BucketOf(name, uint32(d.buckets())), 1
 	t.forward(node)
+}
+
+// Listen begins or ends that the node is asked about its buckets in a zone, as a turn of each does.
+func (d *Daemon) Listen(zone string, on bool) {
+	for number := range uint32(d.buckets()) {
+		d.turns[number].Store(on)
+		d.zone(zone).turn(number)
+	}
+}
+
+// BreakWhile breaks the connection into a zone, at a moment that differs from round to round, while do is done; it returns when the
+// connection is there again.
+func (d *Daemon) BreakWhile(t testing.TB, zone string, round int, do func()) {
+	conn := d.zone(zone).conn
+	broken := make(chan struct{})
+	go func() {
+		defer close(broken)
+		for range round {
+			runtime.Gosched()
+		}
+		if err := conn.ForceReconnect(); err != nil {
+			t.Error(err)
+		}
+	}()
+	do()
+	<-broken
+	<-d.zone(zone).unlistened()
+	for !conn.IsConnected() {
+		runtime.Gosched()
+	}
+}
+
+// Lost and Back tell the daemon that its connection into a zone is lost, and there again, as nats.go does.
+func (d *Daemon) Lost(zone string) {
+	conn := d.zone(zone).conn
+	conn.Opts.DisconnectedErrCB(conn, errors.New("it was taken away"))
+}
+
+// Back tells that it is there again.
+func (d *Daemon) Back(zone string) {
+	conn := d.zone(zone).conn
+	conn.Opts.ReconnectedCB(conn)
+}
+
+// HoldMapping keeps a zone's mapping from being changed until release is called, as a reload of the server's accounts does.
+func (d *Daemon) HoldMapping(zone string) (release func()) {
+	z := d.zone(zone)
+	z.hereMu.Lock()
+	return z.hereMu.Unlock
 }

@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"errors"
 	"strconv"
 	"strings"
 	"sync"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/opencluster/oclocks/broker/natsd"
 	"github.com/opencluster/oclocks/subjects"
 )
 
@@ -24,22 +26,73 @@ const nobodyToken = "nobody"
 // group take them then.
 func (z *zone) comeHere() error {
 	z.turnMu.Lock()
-	defer z.turnMu.Unlock()
-	if z.quiet || z.apart || !z.d.settings.Clustered() {
+	z.listens = true
+	z.turnMu.Unlock()
+	return z.mapHere()
+}
+
+// stayAway ends that for good: a zone of the same name may come after this one.
+func (z *zone) stayAway() {
+	z.turnMu.Lock()
+	z.listens = false
+	z.turnMu.Unlock()
+	z.mapAgain()
+}
+
+// mapAgain does it after what it depends on has changed.
+func (z *zone) mapAgain() {
+	if err := z.mapHere(); err != nil {
+		z.d.log.Debug("a zone's requests", "zone", z.name, "error", err)
+	}
+}
+
+// mapHere has the server do what is wanted now. The lock is held while that waits for a change of the server's accounts, and is no other's:
+// a shard that stood behind it would stand for all zones.
+func (z *zone) mapHere() error {
+	z.hereMu.Lock()
+	defer z.hereMu.Unlock()
+	z.turnMu.Lock()
+	wanted := z.listens && !z.away && !z.quiet && !z.apart && z.d.settings.Clustered()
+	z.turnMu.Unlock()
+	if wanted == z.mapped {
 		return nil
 	}
 	to := make(map[string]string)
 	for _, op := range []subjects.Op{subjects.OpAcquire, subjects.OpRelease, subjects.OpRenew, subjects.OpCheck} {
 		to[subjects.SimplePattern(op)] = z.here + op.String() + ".{{wildcard(1)}}"
 	}
-	return z.d.nats.Here(z.name, to)
+	if !wanted {
+		clear(to)
+	}
+	if err := z.d.nats.Here(z.name, to); err != nil && (wanted || !errors.Is(err, natsd.ErrNoZone)) {
+		return err
+	}
+	z.mapped = wanted
+	return nil
 }
 
-// goAway ends that. The lock is held.
-func (z *zone) goAway() {
-	if err := z.d.nats.Here(z.name, nil); err != nil {
-		z.d.log.Debug("a zone's requests", "zone", z.name, "error", err)
+// lost is told that the zone's connection is: as long as it is away, this node hears nothing, and the others of the queue group do.
+func (z *zone) lost(_ *nats.Conn, err error) {
+	if err != nil && !z.stopping.Load() {
+		z.d.log.Warn("the zone's connection is lost", "zone", z.name, "error", err)
 	}
+	z.reach(false)
+}
+
+// back is told that it is there again.
+func (z *zone) back(conn *nats.Conn) {
+	// The server knows then what is listened to. If it takes longer, it will.
+	if err := conn.FlushTimeout(natsTimeout); err != nil && !errors.Is(err, nats.ErrTimeout) {
+		return // it is lost again
+	}
+	z.reach(true)
+}
+
+func (z *zone) reach(there bool) {
+	z.turnMu.Lock()
+	z.away = !there
+	z.turnMu.Unlock()
+	z.mapAgain()
 }
 
 // simple makes a message that came here one of the simple path. False: it is none, and was dealt with.

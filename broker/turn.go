@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -57,14 +58,17 @@ func (z *zone) turn(number uint32) {
 func (z *zone) retire(ctx context.Context) {
 	z.turnMu.Lock()
 	z.quiet = true
-	z.goAway()
 	subs := slices.Clone(z.subs)
 	z.turnMu.Unlock()
+	z.mapAgain()
 	for number := range uint32(z.d.buckets()) {
 		z.turn(number)
 	}
-	for _, sub := range subs {
-		z.unlisten(sub)
+	z.unlisten(subs...)
+	select {
+	case <-z.unlistened():
+	case <-ctx.Done():
+		return
 	}
 	if err := z.conn.FlushWithContext(ctx); err != nil {
 		z.d.log.Debug("end of the zone's subscriptions", "zone", z.name, "error", err)
@@ -95,9 +99,7 @@ func (d *Daemon) withdraw() {
 
 func (z *zone) withdraw() {
 	z.turnMu.Lock()
-	defer z.turnMu.Unlock()
 	z.apart = true
-	z.goAway()
 	z.subs = slices.DeleteFunc(z.subs, func(sub *nats.Subscription) bool {
 		if sub.Queue == "" {
 			return false
@@ -105,8 +107,14 @@ func (z *zone) withdraw() {
 		z.unlisten(sub)
 		return true
 	})
-	if err := z.conn.FlushTimeout(natsTimeout); err != nil {
-		z.d.log.Debug("end of a zone's subscriptions", "zone", z.name, "error", err)
+	z.turnMu.Unlock()
+	z.mapAgain()
+	timeout := time.NewTimer(natsTimeout)
+	defer timeout.Stop()
+	select {
+	case <-z.unlistened():
+	case <-timeout.C:
+		z.d.log.Debug("the end of a zone's subscriptions takes long", "zone", z.name)
 	}
 }
 
@@ -154,16 +162,4 @@ func (z *zone) listen(subject, group string) (*nats.Subscription, error) {
 		return nil, fmt.Errorf("subscribe to %s: %w", subject, err)
 	}
 	return sub, nil
-}
-
-// unlisten ends a subscription. Unsubscribe would drop what the server has sent already, so that nobody hears of those requests. While the
-// connection is away nothing comes, and Drain would have it subscribed to again when the connection is back (nats.go 1.55).
-func (z *zone) unlisten(sub *nats.Subscription) {
-	end := sub.Drain
-	if !z.conn.IsConnected() {
-		end = sub.Unsubscribe
-	}
-	if err := end(); err != nil {
-		z.d.log.Debug("end of a subscription", "zone", z.name, "subject", sub.Subject, "error", err)
-	}
 }

@@ -36,12 +36,18 @@ type zone struct {
 
 	holds, waiters, sessionCount atomic.Int64
 
-	turnMu  sync.Mutex
+	turnMu  sync.Mutex                    // shards stand behind it, so nothing is waited for with it
 	hot     map[uint32]*nats.Subscription // of the buckets that this node is asked about
 	quiet   bool                          // of none any more
 	apart   bool                          // the node takes no turn with the others
+	listens bool                          // to everything that it is to
+	away    bool                          // the connection is
 	subs    []*nats.Subscription          // of everything else
-	through chan struct{}                 // the pump has come to the last message; holds one
+	ending  ending
+	through chan struct{} // the pump has come to the last message; holds one
+
+	hereMu sync.Mutex // held while mapped is changed
+	mapped bool       // requests of this server's clients come to this node
 
 	asking atomic.Int64 // requests that wait for other nodes
 
@@ -59,7 +65,8 @@ func (d *Daemon) newZone(settings conf.Zone) (*zone, error) {
 	}
 	z.stats.started = time.Now().UTC()
 	z.configure(settings)
-	conn, err := d.nats.ConnectZone(settings.Name, nats.Name("oclocks "+d.node), nats.ErrorHandler(z.connError))
+	conn, err := d.nats.ConnectZone(settings.Name, nats.Name("oclocks "+d.node), nats.ErrorHandler(z.connError),
+		nats.DisconnectErrHandler(z.lost), nats.ReconnectHandler(z.back))
 	if err != nil {
 		return nil, fmt.Errorf("zone %s: connect into its account: %w", settings.Name, err)
 	}
@@ -160,8 +167,10 @@ func (z *zone) private() bool {
 func (z *zone) stop() {
 	z.quitOnce.Do(func() { close(z.quit) })
 	<-z.done
+	z.stayAway()
 	if err := z.conn.FlushTimeout(natsTimeout); err != nil {
 		z.d.log.Debug("flush the zone's connection", "zone", z.name, "error", err)
 	}
 	z.conn.Close()
+	<-z.unlistened()
 }

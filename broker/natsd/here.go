@@ -1,6 +1,10 @@
 package natsd
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/nats-io/nats-server/v2/server"
+)
 
 // Here has what clients of this server publish in a zone on subjects that are keys of the map, which may have wildcards, go to the
 // subjects that are their values ({{wildcard(1)}} is the first of what the wildcards stand for). The other servers do not. It stays so
@@ -13,9 +17,9 @@ func (s *Server) Here(zone string, to map[string]string) error {
 	if !ok {
 		return fmt.Errorf("requests of zone %s: %w", zone, ErrNoZone)
 	}
-	account, err := s.ns.LookupAccount(id)
+	account, err := s.hereAccount(zone, id)
 	if err != nil {
-		return fmt.Errorf("requests of zone %s: %w", zone, err)
+		return err
 	}
 	for from := range s.here[zone] { // order: each is removed by itself
 		account.RemoveMapping(from)
@@ -25,7 +29,7 @@ func (s *Server) Here(zone string, to map[string]string) error {
 		return nil
 	}
 	s.here[zone] = to
-	return s.mapHere(zone, id)
+	return addHere(account, zone, to)
 }
 
 // mapHere tells nats-server what Here was told; it forgets that when an account's JWT or the options change. Until then requests
@@ -34,11 +38,23 @@ func (s *Server) mapHere(zone, id string) error {
 	if len(s.here[zone]) == 0 {
 		return nil
 	}
+	account, err := s.hereAccount(zone, id)
+	if err != nil {
+		return err
+	}
+	return addHere(account, zone, s.here[zone])
+}
+
+func (s *Server) hereAccount(zone, id string) (*server.Account, error) {
 	account, err := s.ns.LookupAccount(id)
 	if err != nil {
-		return fmt.Errorf("requests of zone %s: %w", zone, err)
+		return nil, fmt.Errorf("requests of zone %s: %w", zone, err)
 	}
-	for from, to := range s.here[zone] { // order: no subject matches two of them
+	return account, nil
+}
+
+func addHere(account *server.Account, zone string, to map[string]string) error {
+	for from, to := range to { // order: no subject matches two of them
 		if err := account.AddMapping(from, to); err != nil {
 			return fmt.Errorf("requests of zone %s: %w", zone, err)
 		}
