@@ -93,7 +93,8 @@
 // first; two voters would stop at each restart of any. What it costs: if the one voter's disk is lost, the last changes may
 // be lost with it, and the other cannot go on by itself (the pair protocol of the design would be for that). From one to three
 // it goes only when two are ready. A voter that is away for 30 s is replaced by a learner that is alive, if there is one;
-// so is a leader whose node was removed, which goes on leading until it has a successor (the last voter may be removed).
+// so is a leader whose node was removed, which goes on leading until it has a successor (the last voter may be removed). If no voter and no
+// learner could be that, it takes registered nodes into the group, and nothing else: no decision waits for a learner.
 // Nobody's vote is taken as long as too few of the others are heard of to decide without it: another one's is taken or given first, and
 // a removed node stays until then (broker/control/enrol).
 // Among the voters the one with the lowest priority number leads; arbiters, draining nodes and those about to stop lead

@@ -66,7 +66,9 @@ func (t *turn) membership() MemberStep {
 		// This node was removed and will be gone in a moment. It makes no learner of anybody: its own vote is counted on for nobody but
 		// itself, and with one voter less it could be needed for ever.
 		if len(voters) == 1 {
-			return t.resize(voters, learners)
+			if step := t.resize(voters, learners); step.Change != 0 {
+				return step
+			}
 		}
 		return t.succession(voters, learners)
 	}
@@ -80,7 +82,8 @@ func (t *turn) membership() MemberStep {
 }
 
 // succession gives the leadership of a removed node away. Where no voter could take it, because those that are heard of were removed
-// as well, a learner votes first. That costs nothing: of one voter more, whom the majority can count on, as many may fail.
+// as well, a learner votes first. That costs nothing: of one voter more, whom the majority can count on, as many may fail. If there is no
+// learner who could, registered nodes are taken into the group: a learner is counted on for nothing, and nobody else would do it.
 func (t *turn) succession(voters, learners []voter) MemberStep {
 	if step := t.lead(voters); step.Change != 0 || slices.ContainsFunc(voters, t.present) {
 		return step
@@ -88,7 +91,7 @@ func (t *turn) succession(voters, learners []voter) MemberStep {
 	if ready := t.ready(learners); len(ready) > 0 {
 		return MemberStep{Promote, ready[0].raft}
 	}
-	return MemberStep{}
+	return t.missingMember()
 }
 
 // voters looks up the members of the group, in the order of their raft IDs.
