@@ -7,7 +7,7 @@ import (
 
 // acquireSettled takes the last word about an acquire.
 func (m *Machine) acquireSettled(now int64, c *Call, r Result) {
-	if r.Grant == nil {
+	if r.Grant == nil && (r.Refusal == nil || r.Refusal.Above == 0) { // or the number may be another process's
 		m.buryRefused(now, c)
 	}
 	switch {

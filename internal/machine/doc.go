@@ -76,7 +76,8 @@
 // query: what is asked for names what it ends.
 //
 // This ends no hold that anybody trusts: the number is that of one request in one session, it is never used twice, and its call is over
-// here, so a grant of it is not trusted by anybody (one that comes late is released by its key). A request that was refused has no
+// here, so a grant of it is not trusted by anybody (one that comes late is released by its key). Another process with the session's
+// secret numbers its requests unlike (renumber.go); what is refused for its number is not remembered. A request that was refused has no
 // effect then, and one that was granted has had its one hold. It is liveness only: if the 256 do not reach, or the process dies, the hold
 // ends with the session. A bucket knows which hold a number means as its doc says.
 //

@@ -131,6 +131,20 @@ func TestWhatNeedsNoCancel(t *testing.T) {
 	}
 }
 
+// A number that is refused as below another process's done may be that one's, too: it is not cancelled.
+func TestNumbersOfAnotherProcessAreNotCancelled(t *testing.T) {
+	s := newScript(t)
+	s.acquire("a", once(time.Minute))
+	s.opened(1)
+	for range 1 + maxRenumber {
+		msg := s.next(subjects.OpAcquire)
+		s.lowNumber(msg, msg.req.Number+1)
+	}
+	if len(s.over) != 1 || len(s.m.refused.holds) != 0 {
+		t.Errorf("%d are over, %d are remembered", len(s.over), len(s.m.refused.holds))
+	}
+}
+
 // As many are remembered as there is room for, the newest.
 func TestRefusedAcquiresAreBounded(t *testing.T) {
 	s := newScript(t)
