@@ -124,10 +124,9 @@ func (r *recent) forget(now int64) {
 	}
 }
 
-// take moves everything to the queue of what waits for confirmation.
-func (r *recent) take(q *queue) {
+// all puts everything into the queue of what waits for confirmation.
+func (r *recent) all(q *queue) {
 	for _, i := range r.items[r.head:] {
 		q.items = append(q.items, i.item)
 	}
-	*r = recent{}
 }

@@ -160,6 +160,55 @@ func TestRepliesOfAPrimaryThatComesBack(t *testing.T) {
 	}
 }
 
+// A grant that was never confirmed, and comes back in a recovery, is not told in it: another one may trust a grant of the history that is
+// lost. Who asks again has it when the recovery is over.
+func TestARecoveryTellsNoGrantAgain(t *testing.T) {
+	for _, restarted := range []bool{true, false} {
+		w, p, s := pair(t)
+		members := w.view.Chain
+		w.acquire("a", "n", 0)
+		w.round(p)
+		if restarted {
+			p.b = nil
+		} else {
+			p.b.Chain().Seal(w.view.Epoch)
+		}
+		w.net = nil
+		w.commit(chain.View{Epoch: w.view.Epoch + 1, Chain: members[1:], InSync: 1})
+		w.round(p)
+		for range 3 {
+			w.pass(ms, func(*host) bool { return true })
+			w.round(s)
+		}
+		w.acquire("b", "n", 0)
+		w.round(s)
+		if w.asked["b"].grant == nil || w.asked["a"].told != "" {
+			t.Fatalf("the second primary says %q, the first one said %q", w.asked["b"].told, w.asked["a"].told)
+		}
+		w.net, s.b, s.turn, w.tokens = nil, nil, false, map[string]uint64{}
+		w.commit(chain.View{Epoch: w.view.Epoch + 1, Chain: members[:1], InSync: 1, Recovery: true})
+		if restarted {
+			w.start(p)
+		}
+		rounds := func(n int) {
+			for range n {
+				w.pass(100*ms, func(*host) bool { return true })
+				w.round(p)
+				w.send(w.asked["a"])
+				w.round(p)
+			}
+		}
+		rounds(8)
+		if a := w.asked["a"]; a.grant != nil || !a.again || !p.b.recovering {
+			t.Errorf("restarted %v: in the recovery (%v) it is told %q", restarted, p.b.recovering, a.told)
+		}
+		rounds(8)
+		if w.asked["a"].grant == nil || p.b.recovering {
+			t.Errorf("restarted %v: after the recovery it is told %q", restarted, w.asked["a"].told)
+		}
+	}
+}
+
 // Whatever beginning of its records has come to the journal: a copy that has thrown everything away is another member.
 func TestAnEndBetweenTwoRecords(t *testing.T) {
 	w, h := alone(t)

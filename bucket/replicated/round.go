@@ -131,9 +131,12 @@ func (b *Bucket) deliver(now bucket.Now, r *chain.Output, out *Output) {
 }
 
 // promote makes the table primary. Its first change is proposed at once; the replies of the last changes wait for it,
-// because with it everything before is confirmed.
+// because with it everything before is confirmed. In a recovery they are not given: see doc.go.
 func (b *Bucket) promote(now bucket.Now, r *chain.Output) {
-	b.recent.take(&b.waiting)
+	if r.Recovering == 0 {
+		b.recent.all(&b.waiting)
+	}
+	b.recent = recent{}
 	b.out.Effects = b.out.Effects[:0]
 	switch {
 	case r.Recovering != 0:

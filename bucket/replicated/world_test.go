@@ -108,6 +108,7 @@ func (w *world) begin(h *host, start Start) {
 		w.t.Fatalf("node %d: %v", h.id, err)
 	}
 	h.lease, h.turn, h.reports = 0, false, nil
+	h.b.Tick(w.clock())
 	h.b.Chain().Join()
 	if w.view.Epoch > 0 {
 		w.install(h)
