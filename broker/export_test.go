@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/opencluster/oclocks/broker/parking"
 	"github.com/opencluster/oclocks/bucket"
 	"github.com/opencluster/oclocks/conf/shared"
 	"github.com/opencluster/oclocks/subjects"
@@ -122,4 +123,11 @@ func (d *Daemon) HoldMapping(zone string) (release func()) {
 	z := d.zone(zone)
 	z.hereMu.Lock()
 	return z.hereMu.Unlock
+}
+
+// FillAside has a zone have as many requests put off as it may, until empty is called.
+func (d *Daemon) FillAside(zone string) (empty func()) {
+	n := &d.zone(zone).aside.requests
+	n.Add(int64(parking.DefaultLimits.Requests))
+	return func() { n.Add(-int64(parking.DefaultLimits.Requests)) }
 }

@@ -123,7 +123,10 @@ func (z *zone) unheard(number uint64) {
 
 const (
 	outwardTime = 500 * time.Millisecond // NATS says that nobody listens at once
-	maxOutward  = 4096                   // of requests that are kept for that
+
+	// Of requests that are kept for that, until they are swept once, and until they are swept twice.
+	maxOutward      = 4096
+	maxOutwardBytes = 8 << 20
 )
 
 // outward are the requests of a zone that were passed on over NATS lately.
@@ -131,6 +134,7 @@ type outward struct {
 	mu         sync.Mutex
 	last       uint64
 	young, old map[uint64]*task
+	bytes      int // of the young
 	sweeps     bool
 }
 
@@ -139,13 +143,14 @@ func (o *outward) put(t *task) (number uint64, kept bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.last++
-	if len(o.young) >= maxOutward {
+	if len(o.young) >= maxOutward || o.bytes+t.size > maxOutwardBytes {
 		return o.last, false
 	}
 	if o.young == nil {
 		o.young = make(map[uint64]*task)
 	}
 	o.young[o.last] = t
+	o.bytes += t.size
 	if !o.sweeps {
 		o.sweeps = true
 		time.AfterFunc(outwardTime, o.sweep)
@@ -157,13 +162,14 @@ func (o *outward) put(t *task) (number uint64, kept bool) {
 func (o *outward) take(number uint64) *task {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for _, some := range []map[uint64]*task{o.young, o.old} {
-		if t := some[number]; t != nil {
-			delete(some, number)
-			return t
-		}
+	if t := o.young[number]; t != nil {
+		delete(o.young, number)
+		o.bytes -= t.size
+		return t
 	}
-	return nil
+	t := o.old[number]
+	delete(o.old, number)
+	return t
 }
 
 // sweep forgets what was put before the last sweep.
@@ -173,7 +179,7 @@ func (o *outward) sweep() {
 	for _, t := range o.old { // order: each by itself
 		t.free()
 	}
-	o.old, o.young = o.young, nil
+	o.old, o.young, o.bytes = o.young, nil, 0
 	if o.sweeps = len(o.old) > 0; o.sweeps {
 		time.AfterFunc(outwardTime, o.sweep)
 	}

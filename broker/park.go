@@ -44,7 +44,12 @@ func (s *shard) standing(c *cell, turned replicated.Turned) parking.Bucket {
 }
 
 func (s *shard) linger(t *task) {
+	if !t.zone.aside.put(t) {
+		s.refuse(t, overloaded())
+		return
+	}
 	time.AfterFunc(parking.LingerStep, func() {
+		t.zone.aside.take(t)
 		if !s.queue.put(t) {
 			t.refuse(overloaded())
 		}

@@ -24,10 +24,10 @@ const (
 	passBack   = 4 // it was not taken, since the node does not know its zone yet, or stops
 )
 
-// Bounds of what is passed on to one node and not answered. What is beyond goes over NATS.
+// Bounds of what is passed on to one node and not answered. What is beyond goes over NATS. A zone has half of that at the most.
 const (
-	maxPassed      = 4096
-	maxPassedBytes = 8 << 20
+	maxPassed      = 8192
+	maxPassedBytes = 16 << 20
 	maxPassedSize  = 32 << 10 // of one request
 )
 
@@ -46,12 +46,16 @@ type passage struct {
 	last    uint64           // number that was given
 	pending map[uint64]*task // passed on and not answered, by number
 	bytes   int              // of them
+	loads   map[*zone]load   // of each zone that has some
 	idle    chan struct{}    // closed when nothing is pending; nil: nobody waits for that
 }
 
+// load is what a zone has pending in a passage.
+type load struct{ requests, bytes int }
+
 // openPassage is called when a link has come up. It may be so before the end of the one that it replaces is told of.
 func (l *links) openPassage(link *direct.Link) *passage {
-	p := &passage{d: l.d, link: link, pending: make(map[uint64]*task)}
+	p := newPassage(l.d, link)
 	l.mu.Lock()
 	all := maps.Clone(*l.passages.Load())
 	old := all[link.Node()]
@@ -60,6 +64,10 @@ func (l *links) openPassage(link *direct.Link) *passage {
 	l.mu.Unlock()
 	l.unanswered(old)
 	return p
+}
+
+func newPassage(d *Daemon, link *direct.Link) *passage {
+	return &passage{d: d, link: link, pending: make(map[uint64]*task), loads: make(map[*zone]load)}
 }
 
 // closePassage is called when its link is over and nothing comes over it any more.
@@ -95,6 +103,8 @@ func (p *passage) end() (pending []*task) {
 		pending = append(pending, t)
 	}
 	clear(p.pending)
+	clear(p.loads)
+	p.bytes = 0
 	p.settled()
 	return pending
 }
@@ -104,16 +114,28 @@ func (p *passage) end() (pending []*task) {
 func (p *passage) pass(t *task) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.over || t.size > maxPassedSize || len(p.pending) >= maxPassed || p.bytes+t.size > maxPassedBytes {
+	if p.over || !p.fits(t) {
 		return false
 	}
 	p.last++
-	p.pending[p.last] = t
-	p.bytes += t.size
+	p.add(p.last, t)
 	p.room()
 	p.frame = t.appendTo(p.begin(passAsk, p.last))
 	p.d.metrics.direct.Inc()
 	return true
+}
+
+// fits says whether one more request may be pending. A zone has no more than what is left for others then, so there is always room for one.
+func (p *passage) fits(t *task) bool {
+	own := p.loads[t.zone]
+	return t.size <= maxPassedSize && own.requests+1 <= maxPassed-len(p.pending)-1 && own.bytes+t.size <= maxPassedBytes-p.bytes-t.size
+}
+
+func (p *passage) add(number uint64, t *task) {
+	own := p.loads[t.zone]
+	p.loads[t.zone] = load{own.requests + 1, own.bytes + t.size}
+	p.pending[number] = t
+	p.bytes += t.size
 }
 
 // answer has the other node tell the caller of a request; code is "" if it was carried out. False: the link is over.
@@ -226,6 +248,11 @@ func (p *passage) remove(number uint64) *task {
 	if t != nil {
 		delete(p.pending, number)
 		p.bytes -= t.size
+		if own := p.loads[t.zone]; own.requests > 1 {
+			p.loads[t.zone] = load{own.requests - 1, own.bytes - t.size}
+		} else {
+			delete(p.loads, t.zone)
+		}
 		p.settled()
 	}
 	return t

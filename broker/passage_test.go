@@ -170,3 +170,19 @@ func TestPassedOnToNobody(t *testing.T) {
 		read(t, msg).granted()
 	}
 }
+
+// One that would be decided about later is refused where its zone has too many of those, and not another zone's.
+func TestTooManyArePutOff(t *testing.T) {
+	c, conns := startNodes(t, 2)
+	inbox := nats.NewInbox()
+	answers := must(conns[0].SubscribeSync(inbox))
+	if err := conns[0].Flush(); err != nil {
+		t.Fatal(err)
+	}
+	empty := c.Daemons[0].FillAside(conf.DefaultZone)
+	c.Daemons[0].PassOn(conf.DefaultZone, "many", inbox, 99)
+	read(t, must(answers.NextMsg(patience))).refused(503, "unavailable")
+	empty()
+	c.Daemons[0].PassOn(conf.DefaultZone, "many", inbox, 99)
+	read(t, must(answers.NextMsg(patience))).granted()
+}

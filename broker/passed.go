@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -129,8 +130,13 @@ func (d *Daemon) unsure(t *task) {
 		t.again()
 	case t.waits():
 		t.free()
+	case !t.zone.aside.put(t):
+		t.refuse(unknown())
 	default:
-		time.AfterFunc(parking.Time, func() { t.refuse(unknown()) })
+		time.AfterFunc(parking.Time, func() {
+			t.zone.aside.take(t)
+			t.refuse(unknown())
+		})
 	}
 }
 
@@ -159,7 +165,31 @@ func (t *task) putOff() {
 	}
 	pause := t.pause
 	t.pause = min(2*pause, putOffMost)
-	time.AfterFunc(pause, t.again) // the task is not ours any more
+	if !t.zone.aside.put(t) {
+		t.refuse(overloaded())
+		return
+	}
+	time.AfterFunc(pause, func() { // the task is not ours any more
+		t.zone.aside.take(t)
+		t.again()
+	})
+}
+
+// aside is how much of a zone nobody has: it waits until its time has come. What comes beyond is told so at once.
+type aside struct{ requests, bytes atomic.Int64 }
+
+func (a *aside) put(t *task) bool {
+	requests, bytes := a.requests.Add(1), a.bytes.Add(int64(t.size))
+	if requests > int64(parking.DefaultLimits.Requests) || bytes > int64(parking.DefaultLimits.Bytes) {
+		a.take(t)
+		return false
+	}
+	return true
+}
+
+func (a *aside) take(t *task) {
+	a.requests.Add(-1)
+	a.bytes.Add(-int64(t.size))
 }
 
 // refuse answers a request that no shard has.

@@ -27,6 +27,7 @@ type zone struct {
 	conn     *nats.Conn
 	here     string // begins the subjects that only this node listens to (here.go)
 	outward  outward
+	aside    aside
 	inbox    chan *nats.Msg
 	stats    serviceStats
 	settings atomic.Pointer[conf.Zone]
