@@ -53,6 +53,12 @@
 // the later one's client trust. So the opening is told in a change of its own in that case, once for each opening and bucket, and
 // the answer waits for it.
 //
+// Where that change cannot be made (too many wait for their confirmation), a keep-alive of a new opening is told nothing, and the table
+// takes no note of the opening: what is soft must not decide which one is later. But the process is there, and what it had would end
+// with the grace of its closed connection, or with the lease, as soon as there is room, before a keep-alive could be heard. So those begin
+// anew ([Table.Stay]), in so far as they are not over. That ends nothing and makes nobody trust anything: a hold lives for longer, at
+// most by the grace after the last such keep-alive, and until its opening is told its connection is still the one that was closed.
+//
 // Number and connection are replicated and in snapshots, the change that tells of them is refused by Apply if it is not later than what is
 // there. What is left of a session that was forgotten has no connection: it had been silent for long, so nobody trusts anything in
 // it, and whoever has that number may come back.

@@ -76,6 +76,34 @@ func (t *Table) comeBack(sid uint32) {
 	}
 }
 
+// Stay is for the keep-alive of an opening that no change can tell of now, so that Keep may not hear it: it begins the session's lease anew
+// and what is left of the grace after a closed connection, and nothing else. See the package's doc.
+func (t *Table) Stay(now Now, zone string, s *Session) {
+	if !t.primary || t.broken != nil || !t.Unheard(zone, s) {
+		return
+	}
+	t.now.Boot = max(t.now.Boot, now.Boot)
+	sid := t.zoneOf(zone).sessions[s.ID]
+	t.touch(sid)
+	have := t.sessions.at(sid)
+	for id := have.holds.first; id != 0; id = t.holds.at(id).snext {
+		h := t.holds.at(id)
+		if h.more == 0 {
+			continue
+		}
+		if more := t.extras.at(h.more); more.parted != never && more.parted > t.now.Boot {
+			more.parted = max(more.parted, t.after(t.grace(h, have)))
+			t.wheel.set(timerOf(holdTimer, id))
+		}
+	}
+	for id := have.waits.first; id != 0; id = t.waiters.at(id).snext {
+		if w := t.waiters.at(id); w.parted != never && w.parted > t.now.Boot {
+			w.parted = max(w.parted, t.after(have.lease))
+			t.wheel.set(timerOf(waiterTimer, id))
+		}
+	}
+}
+
 // disconnect begins the grace of everything that lives on a connection.
 func (t *Table) disconnect(in *Input) {
 	t.atZone(in.Zone)

@@ -169,11 +169,12 @@ func (b *Bucket) Tell(now bucket.Now, in *bucket.Input) {
 }
 
 // Keep is the table's Keep, for in.Zone and in.Session: the answer may be seen when Wait says so. If the keep-alive is the first
-// that is heard of an opening, a change tells of that one; where none can be made, nothing is said and nothing begins anew.
+// that is heard of an opening, a change tells of that one; where none can be made, nothing is said, and what the session has stays.
 func (b *Bucket) Keep(now bucket.Now, in *bucket.Input, beat uint64) (
 	count int, hash uint64, known bool, refusal *subjects.Refusal,
 ) {
 	if b.table.Unheard(in.Zone, &in.Session) && b.Turned() != Taken {
+		b.table.Stay(now, in.Zone, &in.Session)
 		return 0, 0, false, nil
 	}
 	count, hash, known, refusal = b.table.Keep(now, in.Zone, in.Session, beat)

@@ -1,6 +1,7 @@
 package replicated
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"strings"
@@ -110,27 +111,69 @@ func TestAnAnswerWaitsForItsOpening(t *testing.T) {
 	w.knowsOnly(p, s, 3)
 }
 
-// While no change can be made a keep-alive in a new opening is told nothing, and changes nothing; one in a known opening is answered.
-func TestAKeepAliveWhoseOpeningCannotBeTold(t *testing.T) {
-	w, p, _ := reopened(t)
+// fill has a node asked until it can take no more.
+func (w *world) fill(p *host) {
 	for i := 0; p.b.Turned() == Taken; i++ {
 		id := fmt.Sprint(i)
-		w.asked[id] = &ask{user: "u", reply: "_INBOX." + id}
+		w.asked[id], w.order = &ask{user: "u", reply: "_INBOX." + id}, append(w.order, id)
 		in := bucket.Input{Zone: testZone, User: "u", Reply: "_INBOX." + id, Key: uint64(100 + i)}
 		in.Req = &subjects.Request{Op: subjects.OpAcquire, Name: id, Take: 1, TTL: time.Hour, Has: subjects.HasTTL}
 		p.b.Request(w.clock(), &in, nil)
 	}
 	if turned := p.b.Turned(); turned != Full {
-		t.Fatal(turned)
+		w.t.Fatalf("%d", turned)
 	}
-	before := p.b.Table().Describe()
+}
+
+// While no change can be made a keep-alive in a new opening is told nothing, and changes nothing replicated; one in a known opening is answered.
+func TestAKeepAliveWhoseOpeningCannotBeTold(t *testing.T) {
+	w, p, _ := reopened(t)
+	w.fill(p)
+	before := p.b.Table().AppendSnapshot(nil)
 	if _, _, known, refusal := p.b.Keep(w.clock(), &bucket.Input{Zone: testZone, Session: opened(3)}, 1); known || refusal != nil {
 		t.Fatal(known, refusal)
 	}
-	if after := p.b.Table().Describe(); after != before || p.b.Err() != nil {
-		t.Fatalf("%v\n%s\nit was\n%s", p.b.Err(), after, before)
+	if after := p.b.Table().AppendSnapshot(nil); !bytes.Equal(after, before) || p.b.Err() != nil || p.b.Table().Untold() {
+		t.Fatalf("%v\n%s", p.b.Err(), p.b.Table().Describe())
 	}
 	if count, _, known, _ := p.b.Keep(w.clock(), &bucket.Input{Zone: testZone, Session: opened(1)}, 1); count != 1 || !known {
 		t.Fatal(count, known)
+	}
+}
+
+// A process whose connection was closed comes back within its grace, while no change can be made for longer than that. It keeps its hold
+// if it goes on asking, and else the hold ends with the grace that begins with the last time.
+func TestWhoComesBackWhileNoChangeCanBeMade(t *testing.T) {
+	const grace = 100 * time.Millisecond
+	for _, goesOn := range []bool{true, false} {
+		w, p, _ := pair(t)
+		w.asked["ann"], w.order = &ask{user: "ann", reply: "_INBOX.ann"}, append(w.order, "ann")
+		w.inSession(p, 1, &subjects.Request{Op: subjects.OpAcquire, Name: "n", Take: 1, Number: 1, Grace: grace, Has: subjects.HasGrace})
+		w.settle(10)
+		p.b.Tell(w.clock(), &bucket.Input{Kind: bucket.Disconnect, Zone: testZone, Conn: opened(1).Conn})
+		w.fill(p)
+		holds := p.b.Table().Totals().Holds
+		came := func() (known bool) {
+			p.b.Tick(w.clock())
+			_, _, known, _ = p.b.Keep(w.clock(), &bucket.Input{Zone: testZone, User: "ann", Session: opened(3)}, 1)
+			return known
+		}
+		for range 5 {
+			w.pass(int64(grace)*3/4, func(*host) bool { return true })
+			if goesOn && came() {
+				t.Fatal("it is answered, and no change can be made")
+			}
+		}
+		w.settle(10)
+		if !came() {
+			t.Error("its session is not known")
+		}
+		want := holds
+		if !goesOn {
+			want--
+		}
+		if now := p.b.Table().Totals().Holds; now != want {
+			t.Errorf("goes on %v: %d holds of %d, expected %d", goesOn, now, holds, want)
+		}
 	}
 }
