@@ -258,8 +258,12 @@ func (b *Bucket) Next(now int64) int64 {
 func (b *Bucket) Tick(now bucket.Now) {
 	b.chain.Tick(now.Boot)
 	b.putOff(now, 0)
+	var keep func(e *bucket.Effect) bool
+	if b.limit != 0 && b.behind() {
+		keep = b.tellsOwn
+	}
 	for n := 0; n < tickLimit && b.table.Next() <= now.Boot && b.Turned() == Taken; n++ {
-		b.step(now, &bucket.Input{Kind: bucket.Tick}, nil)
+		b.step(now, &bucket.Input{Kind: bucket.Tick}, keep)
 	}
 }
 

@@ -23,7 +23,9 @@
 //     lives elsewhere: what this table has of its names is old, and to go by it would be a second opinion on who holds them.
 //     Who is asked about such a name knows how many buckets there are, and asks the other one; but those who wait here, and
 //     are served when a lease ends, are in the table. So it is split first, and the other bucket, where it has begun, throws
-//     its old half away. Without a recovery in between the other bucket cannot have begun: its in-sync set was this one's.
+//     its old half away. Until then what time does in it, the end of a wait or of a hold, is not told of names that are not its own any more: it
+//     would be a word about a wait or a hold that the other bucket goes on with. A refusal does not say of which name it is, so no
+//     end of a wait is told; who asks again hears it. Without a recovery in between the other bucket cannot have begun: its in-sync set was this one's.
 //   - A new primary's term is higher than any that may have been used: the argument is at [Bucket.term].
 //   - A copy whose table does not take a confirmed change, the state that a neighbour sent, or what the journal has, is stopped and alerted: it counts
 //     for nothing, is dropped from the chain and begins anew. The other buckets of its node go on.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/opencluster/oclocks/bucket"
+	"github.com/opencluster/oclocks/subjects"
 )
 
 // Half is what a split of the table gave to another bucket: number Seq of the chain is the change that did.
@@ -66,6 +67,18 @@ func (b *Bucket) buckets() uint32 {
 
 // behind says whether the table is to be split before it grants anything after a recovery: see doc.go.
 func (b *Bucket) behind() bool { return b.table.Buckets() < b.count }
+
+// tellsOwn says whether what time has done in a table that is to be split before it grants anything may be told: see doc.go.
+func (b *Bucket) tellsOwn(e *bucket.Effect) bool {
+	name := ""
+	switch body := e.Body.(type) {
+	case *subjects.SessionEvent:
+		name = body.Name
+	case *subjects.LockEvent:
+		name = body.Name
+	}
+	return name != "" && subjects.BucketOf(name, b.count) == b.Number()
+}
 
 // splittable says whether the table can be split now.
 func (b *Bucket) splittable() bool {

@@ -1,7 +1,10 @@
 package replicated
 
 import (
+	"fmt"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/opencluster/oclocks/bucket/chain"
 	"github.com/opencluster/oclocks/subjects"
@@ -206,6 +209,50 @@ func TestARecoveryTellsNoGrantAgain(t *testing.T) {
 		if w.asked["a"].grant == nil || p.b.recovering {
 			t.Errorf("restarted %v: after the recovery it is told %q", restarted, w.asked["a"].told)
 		}
+	}
+}
+
+// In a recovery, a table that is not split yet tells nobody of the end of his wait, who may be waiting at the bucket that has the name
+// now. Who waits for a name that is its own hears it when he asks again.
+func TestATableThatIsBehindTellsNoEndOfAWait(t *testing.T) {
+	w, p, s := pair(t)
+	const doubled = 16
+	names := map[uint32]string{}
+	for i := 0; len(names) < 2; i++ {
+		name := fmt.Sprint("n", i)
+		if b := subjects.BucketOf(name, doubled); b%8 == 3 {
+			names[b] = name
+		}
+	}
+	s.b = nil
+	w.net = nil
+	p.b.Grow(w.clock(), doubled, false)
+	p.b.Chain().Seal(w.view.Epoch)
+	w.commit(chain.View{Epoch: w.view.Epoch + 1, Chain: []chain.Member{{Node: 2, Inc: 9}}, InSync: 1})
+	w.round(p)
+	w.commit(chain.View{Epoch: w.view.Epoch + 1, Chain: []chain.Member{p.b.Chain().Self()}, InSync: 1, Recovery: true})
+	for range 3 {
+		w.pass(ms, func(*host) bool { return true })
+		w.round(p)
+	}
+	w.acquire("own", names[3], 300*time.Millisecond)
+	w.acquire("moved", names[3+8], 300*time.Millisecond)
+	for range 6 {
+		w.pass(100*ms, func(*host) bool { return true })
+		w.round(p)
+	}
+	if !p.b.recovering || p.b.Table().Usage(testZone).Waiters != 0 {
+		t.Fatalf("recovering %v, %+v", p.b.recovering, p.b.Table().Usage(testZone))
+	}
+	for id, a := range w.asked { // order: each by itself
+		if a.told != "" || a.again {
+			t.Errorf("%s is told %q (again: %v)", id, a.told, a.again)
+		}
+	}
+	w.send(w.asked["own"])
+	w.round(p)
+	if a := w.asked["own"]; !strings.Contains(a.told, `"code":408`) {
+		t.Errorf("who asks again is told %q", a.told)
 	}
 }
 
