@@ -1,9 +1,12 @@
 package bucket
 
 import (
+	"bytes"
 	"fmt"
+	"reflect"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/opencluster/oclocks/subjects"
 )
@@ -92,32 +95,80 @@ func BenchmarkApply(b *testing.B) {
 	}
 }
 
-// TestAReplicaKeepsNoChange: what a table keeps of a change that it applies is its own, however the bytes are read.
+// TestAReplicaKeepsNoChange: the effects of a change that a table applies have parts of one text, and what the table itself keeps is its own:
+// else a name of some bytes would keep a whole change.
 func TestAReplicaKeepsNoChange(t *testing.T) {
 	f := newFollowed(t)
-	for i := range 40 {
-		f.in.User = fmt.Sprint("user-", i%3)
-		f.in.Session, f.in.Key = Session{}, benchKey(i)
-		switch i % 4 {
+	seen := 0
+	for i := range 60 {
+		f.in.User, f.in.Session, f.in.Key = fmt.Sprint("user-", i%3), Session{}, benchKey(i)
+		switch r := (subjects.Request{Op: subjects.OpAcquire, Take: 1, Holder: fmt.Sprint("holder ", i%7)}); i % 4 {
 		case 0:
-			f.request(subjects.Request{Op: subjects.OpAcquire, Name: fmt.Sprint("orders/with/a/name/that/is/rather/long/", i), Take: 1,
-				RequestID: fmt.Sprint("id-", i), Holder: fmt.Sprint("holder ", i)})
+			r.Name, r.RequestID = fmt.Sprint("orders/with/a/name/that/is/rather/long/", i), fmt.Sprint("id-", i)
+			f.request(r)
+		case 1:
+			f.request(subjects.Request{Op: subjects.OpRelease, Name: fmt.Sprint("orders/with/a/name/that/is/rather/long/", i-1),
+				Has: subjects.HasKey, Key: benchKey(i - 1), RequestID: fmt.Sprint("id-", i), Outcome: "done"})
 		default:
 			f.in.Session = benchSession(i % 5)
 			f.in.User = fmt.Sprint("user of ", f.in.Session.ID)
 			f.number++
-			f.request(subjects.Request{Op: subjects.OpAcquire, Name: "wanted", Number: f.number, Wait: time.Hour, Take: 1, Data: []byte("data"),
-				Holder: fmt.Sprint("holder ", i%2)})
+			r.Name, r.Number, r.Wait, r.Data = "wanted", f.number, time.Hour, []byte("data")
+			f.request(r)
 		}
-		change := append([]byte(nil), f.out.Change...)
-		f.out.Change = change
 		f.apply()
-		clear(change) // whoever kept a part of it has something else now
+		for _, e := range f.applied.Effects {
+			if e.To == "" {
+				continue
+			}
+			seen++
+			begin := uintptr(unsafe.Pointer(unsafe.StringData(e.To))) - uintptr(bytes.Index(f.out.Change, []byte(e.To)))
+			texts(reflect.ValueOf(f.copy), map[uintptr]bool{}, func(text string) {
+				at := uintptr(unsafe.Pointer(unsafe.StringData(text)))
+				if text != "" && at >= begin && at < begin+uintptr(len(f.out.Change)) {
+					t.Fatalf("the table keeps %q of change %d", text, i)
+				}
+			})
+		}
 		if err := verify(f.copy); err != nil {
 			t.Fatal(err)
 		}
 	}
+	if seen == 0 {
+		t.Error("no effect has shown a text")
+	}
 	if got, want := string(f.copy.AppendSnapshot(nil)), string(f.table.AppendSnapshot(nil)); got != want {
 		t.Errorf("the replica is\n%s\nnot\n%s", f.copy.Describe(), f.table.Describe())
+	}
+}
+
+// texts calls each with every string that can be reached.
+func texts(v reflect.Value, seen map[uintptr]bool, each func(string)) {
+	switch v.Kind() {
+	case reflect.String:
+		each(v.String())
+	case reflect.Pointer:
+		if !v.IsNil() && !seen[v.Pointer()] {
+			seen[v.Pointer()] = true
+			texts(v.Elem(), seen, each)
+		}
+	case reflect.Interface:
+		texts(v.Elem(), seen, each)
+	case reflect.Struct:
+		for i := range v.NumField() {
+			texts(v.Field(i), seen, each)
+		}
+	case reflect.Slice, reflect.Array:
+		switch v.Type().Elem().Kind() {
+		case reflect.String, reflect.Pointer, reflect.Interface, reflect.Struct, reflect.Slice, reflect.Array, reflect.Map:
+			for i := range v.Len() {
+				texts(v.Index(i), seen, each)
+			}
+		}
+	case reflect.Map:
+		for at := v.MapRange(); at.Next(); {
+			texts(at.Key(), seen, each)
+			texts(at.Value(), seen, each)
+		}
 	}
 }

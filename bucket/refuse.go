@@ -89,7 +89,7 @@ func cancelled() *subjects.Refusal {
 
 func timedOut(waiting int) *subjects.Refusal {
 	return &subjects.Refusal{Code: 408, Reason: subjects.ReasonTimeout, Queue: waiting, HasQueue: true,
-		Message: "the wait is over and the lock was not free; " + others(waiting) + " for it, this one included"}
+		Message: "the wait is over and the lock was not granted; " + others(waiting) + " for it, this one included"}
 }
 
 // left is what a waiter is told that leaves.
