@@ -39,7 +39,13 @@
 //
 // Nothing that was answered is lost, because the next view is made by chain.Takeover from reports of sealed members; and the
 // argument for that is in bucket/chain. Only reports of nodes that are alive are used, since one of them becomes primary.
-// Copies that are alive and have not reported are waited for 20 ms, so that they keep their places in the chain.
+// Copies that are alive and have not reported are waited for 20 ms, so that they keep their places in the chain. Who is later than that, or
+// comes up only then, is not in the view, sealed or not, and joins again behind it: with first and all the set may then be the new primary
+// alone, though others of the old one have as much. That undoes nothing, since who is in a set has what the set before has
+// answered, and who is not is never counted; it is told as degraded. What it costs is a copy for as long as joining takes, which is a
+// comparison of ends for a copy that is not old. To name the late in the view would not help: who has not told its end cannot be in the set
+// (but for a majority, where they stay and a part of them is enough), and to wait for longer would stop every bucket of
+// a dead node for as long as another one is slow. [bucket/chain: Takeover]
 //
 // A takeover begins only when so many of the in-sync set are alive that it can end. Otherwise sealing would only do harm: the
 // old primary may come back, and goes on as if nothing had been. Whoever seals owes the next view: once an order was sent the
