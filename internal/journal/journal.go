@@ -55,6 +55,7 @@ type segment struct {
 	file   File
 	start  int64  // position of its first byte
 	before uint64 // the sum of the last record in the segments before
+	empty  bool   // it was there when the journal was opened, without records
 }
 
 // sealed is a segment that is not written to any more.

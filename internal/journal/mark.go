@@ -3,11 +3,18 @@ package journal
 import "fmt"
 
 // Mark names the segment that is written to, by its number and its seed, and sees to it that no later Open goes on with that segment.
+// One with which this Open has gone on, since it was empty, an older copy may have too (a process that began it for a compaction and
+// ended then had a mark of its own, of the segment before): then Mark begins another one first.
 // Whoever keeps the mark elsewhere, and shows it to a later Open of the directory ([Replay.Lacks]), finds out whether the directory
 // is what it was, or an older copy of it. Errors are those of Append.
 func (j *Journal) Mark() (string, error) {
 	j.syncing.Lock()
 	defer j.syncing.Unlock()
+	if j.segment.empty {
+		if err := j.rotate(func() {}); err != nil {
+			return "", err
+		}
+	}
 	j.mu.Lock()
 	err, empty, mark := j.usable(), j.written == j.segment.start+headerSize, fmt.Sprintf("%d-%016x", j.segment.number, j.segment.seed)
 	j.mu.Unlock()
@@ -23,7 +30,7 @@ func (j *Journal) Mark() (string, error) {
 }
 
 // Lacks says that the directory that was opened is not one of which a journal has given this mark: it is a copy that was made before,
-// or another journal's. Every Open begins a new segment with a seed of its own, if Mark was called since the last one, and the
+// or another journal's. The segment of a mark was begun by the Open whose journal gave it, or since, with a seed of its own, and the
 // numbers rise; so the segment is there, or was deleted by a compaction, and then later ones are there. A copy that was made later,
 // before another Open, is not noticed.
 func (p *Replay) Lacks(mark string) bool {

@@ -48,3 +48,37 @@ func TestAnOlderDirectoryLacksTheMark(t *testing.T) {
 		t.Error("a segment of the same number and another seed is taken for its own")
 	}
 }
+
+// A process that has its mark begins a segment for a compaction and ends before it writes to it. The next one goes on with that segment,
+// and has a mark all the same that a copy from between the two lacks.
+func TestACopyWithAnEmptySegmentLacksTheMark(t *testing.T) {
+	d := newDisk()
+	j, _ := open(t, options(d))
+	first, err := j.Mark()
+	check(t, err)
+	check(t, j.Append([]Record{{Bucket: 1, Seq: 1, Kind: Snapshot, Payload: []byte("x")}}))
+	check(t, j.StartCompaction())
+	old := d.killed()
+	d = d.killed()
+	for range 2 { // the first one ends before it needs a mark
+		j, _ = open(t, options(d))
+		d = d.killed()
+	}
+	j, _ = open(t, options(d))
+	second, err := j.Mark()
+	check(t, err)
+	if again, err := j.Mark(); err != nil || again != second {
+		t.Fatalf("%s, then %s: %v", second, again, err)
+	}
+	check(t, j.Append([]Record{{Bucket: 1, Seq: 2, Kind: Change, Payload: []byte("y")}}))
+	d = d.killed()
+	if _, replay := open(t, options(old)); replay.Lacks(first) || !replay.Lacks(second) {
+		t.Errorf("the copy lacks the mark %s: %t, and %s: %t", first, replay.Lacks(first), second, replay.Lacks(second))
+	}
+	j, replay := open(t, options(d))
+	if replay.Lacks(first) || replay.Lacks(second) {
+		t.Errorf("the directory itself lacks %s: %t, or %s: %t", first, replay.Lacks(first), second, replay.Lacks(second))
+	}
+	check(t, j.Append([]Record{{Bucket: 1, Seq: 3, Kind: Change, Payload: []byte("z")}}))
+	check(t, j.Close(true))
+}

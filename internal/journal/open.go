@@ -81,7 +81,7 @@ func (j *Journal) first(in *inspection) (*segment, error) {
 	if in.tail == n-1 || in.end.boot != j.boot || in.end.unsettled != j.unsettled {
 		return j.create(in.segments[n-1].number + 1)
 	}
-	s := &segment{header: in.end, name: in.segments[n-1].name}
+	s := &segment{header: in.end, name: in.segments[n-1].name, empty: true}
 	var err error
 	if s.file, err = j.opts.FS.Open(j.path(s.name)); err != nil {
 		return nil, err
