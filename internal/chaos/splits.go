@@ -79,14 +79,22 @@ func (s *splits) open() bool {
 	return time.Now().Before(s.until)
 }
 
-// lateDouble is how long a command that has failed may be carried out still, and how old what a node says may be.
-const lateDouble = toolTime
+// All nodes are asked within lookTime. A command that has failed may be carried out for as long as lateTime.
+const (
+	lookTime = 3 * time.Second
+	lateTime = toolTime
+)
 
 // double doubles the number of buckets.
 func (r *run) double(ctx context.Context) (*effect, error) {
-	r.splits.expect(2 * toolTime)
-	defer r.splits.expect(lateDouble)
-	return r.tell(ctx, "buckets", "double")
+	r.splits.expect(toolTime + lookTime)
+	e, err := r.tell(ctx, "buckets", "double")
+	if err != nil {
+		r.splits.expect(lateTime)
+		return nil, err
+	}
+	r.splits.expect(lookTime)
+	return e, nil
 }
 
 // withheldTime is shorter than any wait of a client.
