@@ -61,7 +61,7 @@ func TestACopyWithAnEmptySegmentLacksTheMark(t *testing.T) {
 	old := d.killed()
 	d = d.killed()
 	for range 2 { // the first one ends before it needs a mark
-		j, _ = open(t, options(d))
+		open(t, options(d))
 		d = d.killed()
 	}
 	j, _ = open(t, options(d))
