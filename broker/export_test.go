@@ -118,6 +118,14 @@ func (d *Daemon) Back(zone string) {
 	conn.Opts.ReconnectedCB(conn)
 }
 
+// Mapped says whether a zone's simple requests of this server's clients come to this node.
+func (d *Daemon) Mapped(zone string) bool {
+	z := d.zone(zone)
+	z.hereMu.Lock()
+	defer z.hereMu.Unlock()
+	return z.mapped
+}
+
 // HoldMapping keeps a zone's mapping from being changed until release is called, as a reload of the server's accounts does.
 func (d *Daemon) HoldMapping(zone string) (release func()) {
 	z := d.zone(zone)

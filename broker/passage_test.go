@@ -9,6 +9,7 @@ import (
 	"github.com/opencluster/oclocks/broker"
 	"github.com/opencluster/oclocks/conf"
 	"github.com/opencluster/oclocks/internal/brokertest"
+	"github.com/opencluster/oclocks/subjects"
 )
 
 // passed is how many requests a node has passed on.
@@ -17,12 +18,46 @@ func passed(t testing.TB, d *broker.Daemon, way string) float64 {
 	return scrape(t, d)[fmt.Sprintf("oclocks_passed_on_total{way=%q}", way)]
 }
 
-// linkedNodes are three nodes with direct links between all of them.
+// linkedNodes are three nodes with direct links between all of them, who have simple requests come to the node of their caller's server.
 func linkedNodes(t *testing.T) (*brokertest.Cluster, []*nats.Conn) {
 	t.Helper()
 	c, conns := startNodes(t, 3)
 	eventually(t, "links between all nodes", func() bool { return fmt.Sprint(linksOf(t, c)) == "[2 2 2]" })
+	comeHere(t, c, conns)
 	return c, conns
+}
+
+// comeHere sends so many simple requests that they come to the node of their caller's server.
+func comeHere(t *testing.T, c *brokertest.Cluster, conns []*nats.Conn) {
+	t.Helper()
+	for i, d := range c.Daemons {
+		eventually(t, "simple requests come to the node of their caller's server", func() bool {
+			for range 60 {
+				ask(t, conns[i], "locks.check.anyone", `{"name":"any","token":1}`)
+			}
+			return d.Mapped(conf.DefaultZone)
+		})
+	}
+}
+
+// Simple requests come to each node in turn until they come often; few of them, or such as come to a bucket's own subject, change nothing.
+func TestSimpleRequestsComeHereWhenThereAreMany(t *testing.T) {
+	c, conns := startNodes(t, 3)
+	for range 15 {
+		ask(t, conns[0], "locks.check.anyone", `{"name":"any","token":1}`)
+	}
+	name := nameAt(t, conns[0], c.Daemons[0].Node())
+	hot := fmt.Sprintf("locks.b.%d.check.anyone", subjects.BucketOf(name, uint32(len(c.Daemons[0].Shared().Views))))
+	for range 60 {
+		ask(t, conns[0], hot, fmt.Sprintf(`{"name":%q,"token":1}`, name))
+		ask(t, conns[0], "locks.ping.anyone", "")
+	}
+	for i, d := range c.Daemons {
+		if d.Mapped(conf.DefaultZone) {
+			t.Errorf("node %d has simple requests come to it", i)
+		}
+	}
+	comeHere(t, c, conns)
 }
 
 // What another node is primary of goes there over the direct link, and the answer comes back the same way: grants and refusals,
@@ -134,6 +169,7 @@ func TestThePrimaryDiesWithRequests(t *testing.T) {
 	links := func() int { return linksOf(t, &brokertest.Cluster{Daemons: c.Daemons[:1]})[0] }
 	eventually(t, "links with both", func() bool { return links() == 2 })
 	allVote(t, conns[0], 3)
+	comeHere(t, &brokertest.Cluster{Daemons: c.Daemons[:1]}, conns)
 	name := nameAt(t, conns[0], c.Daemons[1].Node())
 	release := make(chan struct{})
 	c.Daemons[1].Hold(release)

@@ -64,6 +64,7 @@ func (z *zone) receive(msg *nats.Msg, scratch []byte) []byte {
 	if err != nil {
 		user = lastToken(msg.Subject)
 	}
+	z.asked(addr, msg)
 	if !z.mayAnswer(msg.Reply, user) {
 		z.d.metrics.ignored.Inc()
 		return scratch

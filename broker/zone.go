@@ -34,6 +34,7 @@ type zone struct {
 
 	sessions *edge.Sessions // pump only
 	passages []*passage     // pump only: that have something to send
+	simples  simpleRate     // pump only
 
 	holds, waiters, sessionCount atomic.Int64
 
@@ -43,12 +44,14 @@ type zone struct {
 	apart   bool                          // the node takes no turn with the others
 	listens bool                          // to everything that it is to
 	away    bool                          // the connection is
+	often   bool                          // simple requests come often
 	subs    []*nats.Subscription          // of everything else
 	ending  ending
 	through chan struct{} // the pump has come to the last message; holds one
 
-	hereMu sync.Mutex // held while mapped is changed
-	mapped bool       // requests of this server's clients come to this node
+	hereMu  sync.Mutex // held while mapped is changed
+	mapped  bool       // requests of this server's clients come to this node
+	mapping sync.WaitGroup
 
 	asking atomic.Int64 // requests that wait for other nodes
 
@@ -168,6 +171,7 @@ func (z *zone) private() bool {
 func (z *zone) stop() {
 	z.quitOnce.Do(func() { close(z.quit) })
 	<-z.done
+	z.mapping.Wait()
 	z.stayAway()
 	if err := z.conn.FlushTimeout(natsTimeout); err != nil {
 		z.d.log.Debug("flush the zone's connection", "zone", z.name, "error", err)
