@@ -57,9 +57,21 @@
 // The primary's server may not have, since a direct link overtakes the route; so it publishes itself only what came to it over NATS in
 // the zone's account, where one order holds, and answers whose link has broken.
 //
+// # Bundles and sheaves
+//
+// A client may send several requests in one message to the node that is their primary (bundle.go). The pump takes such a bundle apart, and
+// nobody behind it knows of it: each request is decoded, counted, refused and queued by itself, as one that came on its bucket's own subject.
+// All reply subjects of a bundle are made of its own, below the same inbox, so what holds for that (mayAnswer) holds for them.
+//
+// That a caller takes sheaves, several answers in one message (sheaf.go), is told by the reply subject itself, which is replicated and
+// passed on. So it needs no state: whoever answers, after whatever fail-over, may use it, and who does not know it answers one by one. A
+// shard puts together what it publishes in one batch, and nothing is kept when that is over; the event of a session does not overtake
+// the answers before it. The subject of a sheaf differs from the reply subjects in the last token only, so it is below the inbox that they
+// are below, and answers to two inboxes, or in two zones, are never in one sheaf. What is passed on over a link is answered one by one.
+//
 // # Reading order
 //
-// daemon.go (life cycle), zone.go and pump.go (edge), session.go (tokens), queue.go, shard.go, cell.go and park.go (the three
-// phases), perform.go (effects), links.go, inlet.go, direct.go and copies.go (the other nodes, the control plane), gather.go and collect.go
+// daemon.go (life cycle), zone.go and pump.go (edge), bundle.go, session.go (tokens), queue.go, shard.go, cell.go and park.go (the three
+// phases), perform.go and sheaf.go (effects), links.go, inlet.go, direct.go and copies.go (the other nodes, the control plane), gather.go and collect.go
 // (operations over many buckets), local.go, servers.go and health.go (operations without a table), then the rest.
 package broker

@@ -13,7 +13,7 @@ import (
 const ProtocolVersion = 1
 
 // features names what this broker can do beyond the first version of the protocol.
-var features = []string{"enqueue", "recall", "name64", "require", "lock-events", "cluster"}
+var features = []string{"enqueue", "recall", "name64", "require", "lock-events", "cluster", "bundles"}
 
 // local answers the operations that need no lock table; nil for the others.
 func (z *zone) local(t *task) subjects.Body {

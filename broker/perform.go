@@ -63,11 +63,13 @@ func (s *shard) publish() {
 			s.complete(e)
 			s.reply(z, released.Bucket, e)
 		case bucket.NotifyOwner:
+			s.sheaves.send() // what the event may be about comes first
 			s.notifyOwner(z, e)
 		case bucket.NotifyZone:
 			s.notifyZone(z, e)
 		}
 	}
+	s.sheaves.send()
 }
 
 // reply answers a request, by the node that has passed it on if one has.
@@ -79,7 +81,9 @@ func (s *shard) reply(z *zone, number uint32, e *bucket.Effect) {
 			return
 		}
 	}
-	s.text = z.answer(subjects.OpNone, e.To, e.Body, s.text)
+	if !s.sheaves.put(z, e) {
+		s.text = z.answer(subjects.OpNone, e.To, e.Body, s.text)
+	}
 }
 
 // recount takes in what a zone has in a bucket now; a change that is not about one zone may be about any.

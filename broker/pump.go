@@ -56,6 +56,9 @@ func (z *zone) receive(msg *nats.Msg, scratch []byte) []byte {
 			return scratch
 		}
 	}
+	if user, ok := strings.CutPrefix(msg.Subject, z.bundles); ok {
+		return z.bundle(msg, user, scratch)
+	}
 	if rest, ok := strings.CutPrefix(msg.Subject, z.here); ok && !z.simple(msg, rest) {
 		return scratch
 	}
@@ -122,10 +125,15 @@ func (z *zone) prepare(t *task, addr subjects.Address, msg *nats.Msg) *subjects.
 		return refusal
 	}
 	t.in = bucket.Input{Kind: bucket.Request, Zone: z.name, User: addr.User, Reply: msg.Reply}
+	return z.verify(t)
+}
+
+// verify finds out whose session a request names, if it names one.
+func (z *zone) verify(t *task) *subjects.Refusal {
 	if t.req.Session == "" {
 		return nil
 	}
-	session, err := z.sessions.Verify(addr.User, t.req.Session)
+	session, err := z.sessions.Verify(t.in.User, t.req.Session)
 	if err != nil {
 		return &subjects.Refusal{Code: 410, Reason: subjects.ReasonSession, Field: "session",
 			Message: "session: " + err.Error() + "; open a new one with session-open"}

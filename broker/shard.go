@@ -49,12 +49,13 @@ type shard struct {
 	finished []*task
 	passages []*passage // that have something to send
 	text     []byte     // scratch for bodies
+	sheaves  sheaves    // answers that are to be published
 }
 
 func newShard(d *Daemon, index int) *shard {
 	return &shard{
 		d: d, index: index, queue: newQueue(), timer: boottime.NewTimer(), sealer: edge.NewReceipts(d.secret), lot: parking.NewLot[*zone, *task](parking.DefaultLimits),
-		zones: make(map[string]bucket.ZoneSettings), passed: make(map[asker]*task), done: make(chan struct{}),
+		zones: make(map[string]bucket.ZoneSettings), passed: make(map[asker]*task), sheaves: newSheaves(), done: make(chan struct{}),
 		told: spread.NewShare[*chain.Replica, *cell](d.number, index, len(d.shards), d.state.Load()),
 	}
 }

@@ -26,6 +26,7 @@ type zone struct {
 	name     string
 	conn     *nats.Conn
 	here     string // begins the subjects that only this node listens to (here.go)
+	bundles  string // begins the subject of bundles for this node (bundle.go); the user's token follows
 	outward  outward
 	aside    aside
 	inbox    chan *nats.Msg
@@ -64,7 +65,7 @@ type zone struct {
 // newZone connects into the zone's account and starts the pump; nothing arrives before subscribe.
 func (d *Daemon) newZone(settings conf.Zone) (*zone, error) {
 	z := &zone{
-		d: d, name: settings.Name, here: herePrefix(d.number), inbox: make(chan *nats.Msg, inboxSize),
+		d: d, name: settings.Name, here: herePrefix(d.number), bundles: subjects.BundleSubject(d.node, ""), inbox: make(chan *nats.Msg, inboxSize),
 		sessions: edge.NewSessions(d.secret, settings.Name), hot: make(map[uint32]*nats.Subscription), through: make(chan struct{}, 1), quit: make(chan struct{}), done: make(chan struct{}),
 	}
 	z.stats.started = time.Now().UTC()
@@ -98,6 +99,9 @@ func (z *zone) subscribe() error {
 	}
 	// What other nodes still pass on is answered as long as anybody is there to do so: retire does not end it.
 	if _, err := z.listen(forwardSubject(z.d.number), ""); err != nil {
+		return err
+	}
+	if err := z.also(subjects.BundlePattern(z.d.node), ""); err != nil {
 		return err
 	}
 	if z.d.settings.Clustered() {

@@ -4,8 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -58,6 +57,7 @@ type Client struct {
 	connected bool          // as the machine knows it
 	conn      machine.Conn  // the newest connection
 	broken    bool          // the connection is closed for ever
+	roads     roads
 }
 
 func newClient(nc *nats.Conn, own bool, user string, o options) *Client {
@@ -66,13 +66,14 @@ func newClient(nc *nats.Conn, own bool, user string, o options) *Client {
 		remeasure: make(chan struct{}, 1), island: make(chan struct{}, 1),
 		news: make(chan subjects.ServerEvent, newsBuffer), quit: make(chan struct{}), idle: make(chan struct{}), armed: machine.Never,
 	}
-	c.home = newOutlet(c, nc)
+	c.home, c.roads.near = newOutlet(c, nc, ""), map[uint32]bool{}
 	return c
 }
 
 // start begins to listen.
 func (c *Client) start(cfg machine.Config) error {
 	c.m, c.conn, c.connected = machine.New(cfg), cfg.Conn, true
+	c.leads(cfg.Conn.Node)
 	c.lanes, c.wanted = make([]*lane, cfg.Lanes), make(chan wantedLane, cfg.Lanes)
 	var err error
 	if c.sub, err = c.nc.Subscribe(c.inbox+"*", c.receive); err != nil {
@@ -160,42 +161,57 @@ func (c *Client) User() string { return c.user }
 
 // do runs a step of the machine at the present time and carries out what it wants; what may block is left to the senders.
 func (c *Client) do(step func(now int64)) {
-	if o := c.step(step); o != nil {
+	if o, _ := c.step(step); o != nil {
 		signal(o.wake)
 	}
 }
 
 // doNow is do for those who have called the client and are going to wait for an answer: they publish their message themselves, which
-// saves the time that the sender needs to wake up.
+// saves the time that the sender needs to wake up. Where others are under way, those that can run do so first: what they bring goes along.
 func (c *Client) doNow(step func(now int64)) {
-	if o := c.step(step); o != nil && !o.publish(false) {
+	o, others := c.step(step)
+	if o == nil {
+		return
+	}
+	if others {
+		runtime.Gosched()
+	}
+	if !o.publish(false) {
 		signal(o.wake)
 	}
 }
 
-// step runs a step of the machine. It gives the outlet that has got something, if there is one; others are told.
-func (c *Client) step(step func(now int64)) *outlet {
+// step runs a step of the machine. It gives the outlet that has got something and of which nobody was told, if there is one, and whether
+// more than one call is under way.
+func (c *Client) step(step func(now int64)) (o *outlet, others bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	step(boottime.Now())
-	return c.perform()
+	return c.perform(), c.m.Calls() > 1
 }
 
-// perform carries out the machine's actions and gives the outlet that has got something, if there is one; others are told. The
-// caller holds mu.
+// perform carries out the machine's actions and gives the outlet that has got something and whose sender was not told, if there is one.
+// The caller holds mu, and tells it.
 func (c *Client) perform() (first *outlet) {
 	put := func(o *outlet, out outgoing) {
-		switch o.queue = append(o.queue, out); {
+		o.queue = append(o.queue, out)
+		switch {
+		case o.told:
+			return
 		case first == nil:
 			first = o
-		case first != o:
+		default:
 			signal(o.wake)
 		}
+		o.told = true
 	}
 	for _, a := range c.m.Take() {
 		switch a.Kind {
 		case machine.Send:
-			put(c.outlet(a.Lane), outgoing{subject: a.Subject, reply: c.inbox + a.Reply, body: a.Body})
+			o := c.outlet(a.Lane)
+			out := outgoing{joins: c.joins(o, &a), subject: a.Subject, body: a.Body}
+			out.inbox, out.token = cutToken(a.Reply)
+			put(o, out)
 		case machine.Opened:
 			put(c.home, outgoing{kind: follow, subject: a.Subject})
 		case machine.Listen:
@@ -209,6 +225,9 @@ func (c *Client) perform() (first *outlet) {
 		case machine.Anew: // before it is sent
 			c.opts.log.Info("a request goes on as a new one", "anew", a.Call.Req.Name, "operation", a.Call.Req.Op.String())
 		case machine.Finish:
+			if g := a.Call.Result.Grant; g != nil {
+				c.learn(g)
+			}
 			w := a.Call.Owner.(*waiter)
 			w.result = a.Call.Result
 			w.ready <- struct{}{}
@@ -240,71 +259,6 @@ func signal(ch chan struct{}) {
 	case ch <- struct{}{}:
 	default:
 	}
-}
-
-// receive takes a reply, over whatever connection.
-func (c *Client) receive(msg *nats.Msg) {
-	token := msg.Subject[strings.LastIndexByte(msg.Subject, '.')+1:]
-	if token == "" {
-		return
-	}
-	id, err := strconv.ParseUint(token[1:], 36, 64)
-	if err != nil {
-		return
-	}
-	refusal, unheard := refusalOf(msg), nobodyListens(msg)
-	switch token[0] {
-	case 'c':
-		c.do(func(now int64) {
-			if unheard {
-				c.m.Unreachable(now, id)
-				return
-			}
-			c.m.Reply(now, id, msg.Data, refusal)
-		})
-	case 'k':
-		var kept subjects.Kept
-		if refusal == nil {
-			if err := kept.DecodeJSON(msg.Data); err != nil {
-				c.opts.log.Warn("read the answer to a keep-alive", "error", err)
-				return
-			}
-		}
-		c.do(func(now int64) {
-			if refusal != nil {
-				c.m.KeepRefused(now, id, refusal)
-				return
-			}
-			c.m.Kept(now, &kept)
-		})
-	}
-}
-
-// nobodyListens says whether a message is the NATS server's word that a request found no subscriber.
-func nobodyListens(msg *nats.Msg) bool {
-	return len(msg.Data) == 0 && len(msg.Header) > 0 && msg.Header.Get("Status") == "503"
-}
-
-// refusalOf gives the refusal that a message is, nil if it is an answer.
-func refusalOf(msg *nats.Msg) *subjects.Refusal {
-	if len(msg.Header) == 0 {
-		return nil
-	}
-	if nobodyListens(msg) {
-		return &subjects.Refusal{Code: 503, Reason: subjects.ReasonUnavailable, Message: "no broker listens here"}
-	}
-	code := msg.Header.Get(subjects.HeaderErrorCode)
-	if code == "" {
-		return nil
-	}
-	if r, ok := subjects.DecodeRefusal(msg.Data); ok {
-		return r
-	}
-	n, err := strconv.Atoi(code)
-	if err != nil {
-		n = 400
-	}
-	return &subjects.Refusal{Code: n, Reason: subjects.ReasonBadRequest, Message: msg.Header.Get(subjects.HeaderError)}
 }
 
 // waiter waits for a call, whose memory is here too.

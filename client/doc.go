@@ -47,6 +47,13 @@
 // the options of the first connection, whose credentials and dialer may be called for several connections at a time; the caller's
 // other handlers are not called for them. See [WithOneConnection].
 //
+// # Bundles
+//
+// Requests of many goroutines that go to one node at the same moment go in one message, and their answers come back together, if the node
+// says that it can do so. Who calls Lock or Unlock while other requests are under way lets the goroutines run first that are ready to, and
+// then sends what they have brought along with its own; nobody waits for that, and a single goroutine sends at once. Bundles are an
+// optimisation, and nothing rests on them: what is repeated goes by itself, on the way that leads to the bucket's primary whoever it is.
+//
 // # Requests
 //
 // Every request that changes something carries a number and takes effect at most once, so the client repeats it through
@@ -58,7 +65,8 @@
 //
 // # Reading order
 //
-// connect.go and options.go, client.go (the two goroutines around package machine, which does the thinking), claim.go,
+// connect.go and options.go, client.go (the two goroutines around package machine, which does the thinking), outlet.go, bundle.go and
+// receive.go (what goes out and comes in), claim.go,
 // mutex.go, rwmutex.go, semaphore.go, locker.go (drop-ins for package sync), operations.go, watch.go, servers.go, lanes.go, dialer.go, road.go
 // and island.go (which server is near, where to reconnect, and when to leave one that is cut off).
 package client

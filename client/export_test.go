@@ -20,3 +20,10 @@ func (c *Client) Lanes() map[string]*nats.Conn {
 
 // LanesAllowed is how many lanes the client may have.
 func (c *Client) LanesAllowed() int { return c.lanesAllowed() }
+
+// TakesBundles says whether the home connection's node has said that it takes bundles.
+func (c *Client) TakesBundles() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.home.taken
+}

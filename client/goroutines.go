@@ -50,6 +50,7 @@ func (c *Client) lookAtConnection() {
 		if connected && (another || !c.connected) {
 			c.opts.log.Info("connected", "server", conn.Server, "connection", conn.CID)
 			c.conn, back = conn, true
+			c.leads(conn.Node)
 			c.m.Connected(now, conn)
 		}
 		c.connected = connected

@@ -5,13 +5,17 @@ import (
 	"sync"
 
 	"github.com/nats-io/nats.go"
+
+	"github.com/opencluster/oclocks/subjects"
 )
 
 // outgoing is a message to be published, or a subscription to begin or to end.
 type outgoing struct {
 	kind    outgoingKind
+	joins   bool // it may be in a bundle
 	subject string
-	reply   string
+	inbox   string // of the reply subject: what comes between the client's inbox and the last token
+	token   string // the last one
 	body    []byte
 }
 
@@ -25,22 +29,30 @@ const (
 )
 
 // outlet is the way out over one connection: what is to be published, and its sender. Who calls the client and waits for the answer
-// publishes what he has put there himself, unless somebody is at it; all else is left to the sender. A publish blocks where the
-// connection stands still and its buffers are full, for no longer than FlusherTimeout; the client's lock is not held meanwhile.
+// publishes what he has put there himself, and what others put there meanwhile, unless somebody is at it; all else is left to the sender.
+// A publish blocks where the connection stands still and its buffers are full, for no longer than FlusherTimeout; the client's lock is
+// not held meanwhile.
 type outlet struct {
-	c     *Client
-	nc    *nats.Conn
-	wake  chan struct{} // the queue is not empty; holds one
-	queue []outgoing    // guarded by Client.mu
+	c    *Client
+	nc   *nats.Conn
+	wake chan struct{} // the queue is not empty; holds one
+
+	// Guarded by Client.mu:
+	queue []outgoing
+	told  bool // somebody is going to publish the queue
+	bundling
 
 	publishing sync.Mutex
-	batch      []outgoing                    // empty, but while it is published
+	batch      []outgoing // empty, but while it is published
+	bundle     subjects.Bundle
+	first      outgoing                      // of the bundle
 	events     *nats.Subscription            // of the session; at home only
 	boxes      map[string]*nats.Subscription // inboxes of lanes; at home only
 }
 
-func newOutlet(c *Client, nc *nats.Conn) *outlet {
-	return &outlet{c: c, nc: nc, wake: make(chan struct{}, 1), boxes: map[string]*nats.Subscription{}}
+// newOutlet makes the outlet of a connection to a node, "" if that is not known.
+func newOutlet(c *Client, nc *nats.Conn, node string) *outlet {
+	return &outlet{c: c, nc: nc, wake: make(chan struct{}, 1), bundling: bundling{node: node}, boxes: map[string]*nats.Subscription{}}
 }
 
 // publish publishes what is queued. It does nothing and says so if somebody else is publishing, unless it is to wait.
@@ -52,27 +64,83 @@ func (o *outlet) publish(wait bool) bool {
 	}
 	defer o.publishing.Unlock()
 	o.c.mu.Lock()
-	o.batch, o.queue = o.queue, o.batch[:0]
+	o.batch, o.queue, o.told = o.queue, o.batch[:0], false
+	node, taken := o.node, o.taken
+	inbox, question := o.ask(o.batch)
 	o.c.mu.Unlock()
+	if question != "" {
+		o.put(subjects.BundleSubject(node, o.c.user), o.c.inbox+inbox+subjects.TakesSheaves(question), nil)
+	}
 	for i := range o.batch {
 		msg := &o.batch[i]
-		switch msg.kind {
-		case follow:
-			o.follow(msg.subject)
-		case listen:
-			o.listen(msg.subject)
-		case unlisten:
-			o.end(o.boxes[msg.subject])
-			delete(o.boxes, msg.subject)
-		default:
-			if err := o.nc.PublishRequest(msg.subject, msg.reply, msg.body); err != nil {
-				// The machine repeats it. Nothing else is lost: what was not sent was not heard.
-				o.c.opts.log.Debug("publish", "subject", msg.subject, "error", err)
+		if !msg.joins || !taken {
+			o.seal(node)
+			o.carryOut(msg)
+		} else if !o.add(msg) {
+			o.seal(node)
+			if !o.add(msg) {
+				o.carryOut(msg)
 			}
 		}
 		*msg = outgoing{}
 	}
+	o.seal(node)
 	return true
+}
+
+// add puts a message into the bundle. False: it has to wait for the next one, or to go by itself if this one is empty.
+func (o *outlet) add(msg *outgoing) bool {
+	if o.bundle.Len() > 0 && msg.inbox != o.first.inbox {
+		return false
+	}
+	_, op, _ := hotSubject(msg.subject)
+	if !o.bundle.Add(msg.token, op, msg.body) {
+		return false
+	}
+	if o.bundle.Len() == 1 {
+		o.first = *msg
+	}
+	return true
+}
+
+// seal publishes the bundle; a single request by itself.
+func (o *outlet) seal(node string) {
+	switch o.bundle.Len() {
+	case 0:
+		return
+	case 1:
+		o.carryOut(&o.first)
+	default:
+		o.put(subjects.BundleSubject(node, o.c.user), o.bundle.Reply(o.c.inbox+o.first.inbox), o.bundle.Body())
+	}
+	o.bundle.Reset()
+	o.first = outgoing{}
+}
+
+// carryOut does what is to be done by itself.
+func (o *outlet) carryOut(msg *outgoing) {
+	switch msg.kind {
+	case follow:
+		o.follow(msg.subject)
+	case listen:
+		o.listen(msg.subject)
+	case unlisten:
+		o.end(o.boxes[msg.subject])
+		delete(o.boxes, msg.subject)
+	default:
+		mark := ""
+		if msg.joins {
+			mark = subjects.TakesSheaves("")
+		}
+		o.put(msg.subject, o.c.inbox+msg.inbox+mark+msg.token, msg.body)
+	}
+}
+
+func (o *outlet) put(subject, reply string, body []byte) {
+	if err := o.nc.PublishRequest(subject, reply, body); err != nil {
+		// The machine repeats it. Nothing else is lost: what was not sent was not heard.
+		o.c.opts.log.Debug("publish", "subject", subject, "error", err)
+	}
 }
 
 // run publishes what others leave, until the client is closed or one of the channels is.

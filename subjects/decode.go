@@ -9,7 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// Decode reads the body of a request strictly and wholly, as JSON. It overwrites all of r; r keeps no reference to body.
+// Decode reads the body of a request strictly and wholly, as JSON. It overwrites all of r; r keeps no reference to body. The text of a
+// session that is in r is used again if the body has the same.
 // An empty body stands for an object without fields. If the answer is a Refusal, r must not be used.
 //
 // The fields that the operation does not know are passed over, but checked to be JSON. A field that it knows must be
@@ -53,6 +54,7 @@ func (r *Request) DecodeSimple(op Op, body []byte, headers map[string][]string) 
 type decoder struct {
 	r       *Request
 	known   Op
+	session string // that was there before
 	seen    fieldSet
 	field   field // the one that is being read, for refusals
 	request value // resolved when it is known whether there is a session
@@ -61,6 +63,7 @@ type decoder struct {
 
 // begin resets the request. It is false if the request can be refused as it is.
 func (d *decoder) begin(body []byte) bool {
+	d.session = d.r.Session
 	*d.r = Request{Op: d.known}
 	if d.known.String() == "" {
 		d.refusal = unsupported("", "there is no such operation")
@@ -237,6 +240,10 @@ func (d *decoder) setWord(v value) {
 func (d *decoder) setString(v value) {
 	switch r := d.r; d.field {
 	case fieldSession:
+		if text, ok := v.text(); ok && d.session != "" && string(text) == d.session {
+			r.Session = d.session
+			return
+		}
 		r.Session = d.text(v, 1, MaxOpaque)
 	case fieldHolder:
 		r.Holder = d.text(v, 0, MaxHolder)
