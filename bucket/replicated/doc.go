@@ -12,7 +12,7 @@
 //   - A secondary applies confirmed changes only, and remembers the replies of the last ones: its primary may have died
 //     between the confirmation and the publishing. After a promotion they are given again, identical, with those of
 //     changes that nobody knew to be confirmed. Replies are at least once; a client acts on one.
-//   - In a recovery nothing is given again. What is remembered then is of a history that may have ended before another one that is
+//   - In a recovery nothing is given again, nor what still waits for a change of before. What is remembered then is of a history that may have ended before another one that is
 //     lost: a grant in it may never have been confirmed, and another client may hold the lock by the other one and trust it. Whoever waits for
 //     that grant, not long after it has asked, would trust it too. (A table does not begin a trust in a recovery either: package bucket, refuse.go.)
 //     And what is told of a name that was split off since tells nothing about the bucket that has it now. Who waits asks again,

@@ -166,15 +166,16 @@ func TestRepliesOfAPrimaryThatComesBack(t *testing.T) {
 // A grant that was never confirmed, and comes back in a recovery, is not told in it: another one may trust a grant of the history that is
 // lost. Who asks again has it when the recovery is over.
 func TestARecoveryTellsNoGrantAgain(t *testing.T) {
-	for _, restarted := range []bool{true, false} {
+	for _, how := range []string{"restarted", "demoted", "not told of the view between"} {
 		w, p, s := pair(t)
 		members := w.view.Chain
 		w.acquire("a", "n", 0)
 		w.round(p)
-		if restarted {
-			p.b = nil
-		} else {
+		was := p.b
+		if how == "demoted" {
 			p.b.Chain().Seal(w.view.Epoch)
+		} else {
+			p.b, p.turn = nil, false
 		}
 		w.net = nil
 		w.commit(chain.View{Epoch: w.view.Epoch + 1, Chain: members[1:], InSync: 1})
@@ -189,8 +190,12 @@ func TestARecoveryTellsNoGrantAgain(t *testing.T) {
 			t.Fatalf("the second primary says %q, the first one said %q", w.asked["b"].told, w.asked["a"].told)
 		}
 		w.net, s.b, s.turn, w.tokens = nil, nil, false, map[string]uint64{}
+		if how == "not told of the view between" {
+			p.b, p.turn = was, true
+			p.b.Tick(w.clock())
+		}
 		w.commit(chain.View{Epoch: w.view.Epoch + 1, Chain: members[:1], InSync: 1, Recovery: true})
-		if restarted {
+		if how == "restarted" {
 			w.start(p)
 		}
 		rounds := func(n int) {
@@ -203,11 +208,11 @@ func TestARecoveryTellsNoGrantAgain(t *testing.T) {
 		}
 		rounds(8)
 		if a := w.asked["a"]; a.grant != nil || !a.again || !p.b.recovering {
-			t.Errorf("restarted %v: in the recovery (%v) it is told %q", restarted, p.b.recovering, a.told)
+			t.Errorf("%s: in the recovery (%v) it is told %q", how, p.b.recovering, a.told)
 		}
 		rounds(8)
 		if w.asked["a"].grant == nil || p.b.recovering {
-			t.Errorf("restarted %v: after the recovery it is told %q", restarted, w.asked["a"].told)
+			t.Errorf("%s: after the recovery it is told %q", how, w.asked["a"].told)
 		}
 	}
 }

@@ -26,7 +26,7 @@ func (b *Bucket) Round(now bucket.Now, out *Output) {
 	b.deliver(now, &r, out)
 	b.sure = r.Confirmed
 	if r.Promoted != 0 && !b.spoiled {
-		b.promote(now, &r)
+		b.promote(now, &r, out)
 	}
 	b.recovery(now, &r)
 	if (r.Acting || r.Parting) && b.acting {
@@ -131,10 +131,13 @@ func (b *Bucket) deliver(now bucket.Now, r *chain.Output, out *Output) {
 }
 
 // promote makes the table primary. Its first change is proposed at once; the replies of the last changes wait for it,
-// because with it everything before is confirmed. In a recovery they are not given: see doc.go.
-func (b *Bucket) promote(now bucket.Now, r *chain.Output) {
+// because with it everything before is confirmed. In a recovery they are not given, nor is what waits here since an earlier epoch, if this
+// copy was primary and was not told of the views between: see doc.go.
+func (b *Bucket) promote(now bucket.Now, r *chain.Output, out *Output) {
 	if r.Recovering == 0 {
 		b.recent.all(&b.waiting)
+	} else {
+		b.waiting.drop(now.Boot, b.Number(), &b.recent, out)
 	}
 	b.recent = recent{}
 	b.out.Effects = b.out.Effects[:0]
