@@ -131,12 +131,13 @@ func turn(ctx context.Context, p peer, x *peerResult, plain *rig.Plain, o option
 		return nil
 	}
 	x.Version = p.version(ctx)
-	raw, same, err := rawFigures(ctx, plain)
+	y, err := newYardstick(plain)
 	if err != nil {
 		return err
 	}
-	now := round{When: now(), Raw: raw, Same: same, Peer: figures{}}
-	err = with(ctx, p, func(s service) (err error) { now.Peer, err = measure(ctx, s); return err })
+	defer y.Close()
+	now := round{When: now(), Raw: figures{}, Same: figures{}, Peer: figures{}}
+	err = with(ctx, p, func(s service) error { return measure(ctx, s, y, &now) })
 	if err == nil && !o.noGap {
 		err = with(ctx, p, func(s service) error { return endOfLeader(ctx, s, now.Peer) })
 	}

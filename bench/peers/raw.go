@@ -3,52 +3,44 @@ package main
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/nats-io/nats.go"
 
 	"github.com/opencluster/oclocks/bench/rig"
 )
 
-// rawFigures are those of plain requests to another node, the yardstick; lock is one request, a pair is two.
-func rawFigures(ctx context.Context, p *rig.Plain) (other, same figures, err error) {
-	other, same = figures{}, figures{}
-	var conns []*nats.Conn
-	defer func() {
-		for _, nc := range conns {
-			nc.Close()
-		}
-	}()
+// yardstick is connections to plain NATS servers. What is measured of a peer takes turns with plain requests, since the machine changes its
+// speed within seconds.
+type yardstick struct{ conns []*nats.Conn }
+
+func newYardstick(p *rig.Plain) (*yardstick, error) {
+	y := &yardstick{}
 	for i := range connections {
 		nc, err := nats.Connect(p.URL(i % 3))
 		if err != nil {
-			return nil, nil, fmt.Errorf("connect to a plain NATS server: %w", err)
+			y.Close()
+			return nil, fmt.Errorf("connect to a plain NATS server: %w", err)
 		}
-		conns = append(conns, nc)
+		y.conns = append(y.conns, nc)
 	}
-	for away, f := range []figures{same, other} {
-		var times []time.Duration
-		for begin := time.Now(); time.Since(begin) < measured/2; {
-			at := time.Now()
-			if err := rig.Echo(conns[away], 0); err != nil {
-				return nil, nil, err
-			}
-			times = append(times, time.Since(at))
-		}
-		f[lockP50], f[lockP99] = micros(rig.Quantile(times, 0.5)), micros(rig.Quantile(times, 0.99))
-		for n, name := range map[int]string{64: pairs64, 256: pairs256} {
-			f[name], err = repeated(n, func(i int) error {
-				for range 2 {
-					if err := rig.Echo(conns[i%connections], (i+away)%3); err != nil {
-						return err
-					}
-				}
-				return ctx.Err()
-			})
-			if err != nil {
-				return nil, nil, err
-			}
+	return y, nil
+}
+
+func (y *yardstick) Close() {
+	for _, nc := range y.conns {
+		nc.Close()
+	}
+}
+
+// request is one, to a responder at the own node (away 0) or at another one (1).
+func (y *yardstick) request(away int) error { return rig.Echo(y.conns[away], 0) }
+
+// pair is two requests by a worker.
+func (y *yardstick) pair(ctx context.Context, worker, away int) error {
+	for range 2 {
+		if err := rig.Echo(y.conns[worker%connections], (worker+away)%3); err != nil {
+			return err
 		}
 	}
-	return other, same, nil
+	return ctx.Err()
 }

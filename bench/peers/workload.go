@@ -13,10 +13,14 @@ import (
 
 const (
 	measured = 2 * time.Second // of each workload but the last two
+	warm     = time.Second     // of one worker before it counts
 	rivals   = 10              // workers on one lock
 	waiters  = 1000
 	names    = 16 // that one worker takes in turn
 	longest  = 90 * time.Second
+
+	turns     = 20 // that one worker and plain NATS take, and
+	pairTurns = 4  // many workers
 )
 
 // Names of figures.
@@ -29,57 +33,87 @@ const (
 	overlaps, neverBack = "overlaps", "stops"
 )
 
-// figures are what one round gave.
+// figures are what was measured in one round of one thing.
 type figures map[string]float64
 
 // measure runs all workloads but the end of a node.
-func measure(ctx context.Context, s service) (figures, error) {
-	f := figures{}
+func measure(ctx context.Context, s service, y *yardstick, r *round) error {
 	ctx, cancel := context.WithTimeout(ctx, 4*longest)
 	defer cancel()
 	for _, step := range []struct {
 		name string
-		do   func(ctx context.Context, s service, f figures) error
-	}{{"one worker", latency}, {"pairs", pairs}, {"hand-overs", handOvers}, {"drain", drain}} {
-		if err := step.do(ctx, s, f); err != nil {
-			return f, fmt.Errorf("%s: %w", step.name, err)
+		do   func() error
+	}{
+		{"one worker", func() error { return latency(ctx, s, y, r) }},
+		{"pairs", func() error { return pairs(ctx, s, y, r) }},
+		{"hand-overs", func() error { return handOvers(ctx, s, r.Peer) }},
+		{"drain", func() error { return drain(ctx, s, r.Peer) }},
+	} {
+		if err := step.do(); err != nil {
+			return fmt.Errorf("%s: %w", step.name, err)
 		}
 	}
-	return f, nil
+	return nil
 }
 
-// latency is one worker who takes free locks and gives them back.
-func latency(ctx context.Context, s service, f figures) error {
+// latency is one worker who takes free locks and gives them back, in turn with one who sends plain requests.
+func latency(ctx context.Context, s service, y *yardstick, r *round) error {
 	w, err := s.Worker(ctx, 0)
 	if err != nil {
 		return err
 	}
 	defer w.Close()
-	var times []time.Duration
-	begin := time.Now()
-	for i := 0; i < 2*names || time.Since(begin) < measured; i++ {
+	next := 0
+	lock := func() (took time.Duration, err error) {
 		at := time.Now()
-		if err := w.Lock(ctx, fmt.Sprint("one/", i%names)); err != nil {
-			return err
+		if err := w.Lock(ctx, fmt.Sprint("one/", next%names)); err != nil {
+			return 0, err
 		}
-		if took := time.Since(at); i >= names { // each name was there once
-			times = append(times, took)
-		}
-		if err := w.Unlock(ctx); err != nil {
+		took = time.Since(at)
+		next++
+		return took, w.Unlock(ctx)
+	}
+	for begin := time.Now(); next < names || time.Since(begin) < warm; { // each name was there once
+		if _, err := lock(); err != nil {
 			return err
 		}
 	}
-	f[lockP50], f[lockP99] = micros(rig.Quantile(times, 0.5)), micros(rig.Quantile(times, 0.99))
+	ask := func(away int) func() (time.Duration, error) {
+		return func() (time.Duration, error) {
+			at := time.Now()
+			err := y.request(away)
+			return time.Since(at), err
+		}
+	}
+	rows := []struct {
+		f     figures
+		do    func() (time.Duration, error)
+		times []time.Duration
+	}{{f: r.Same, do: ask(0)}, {f: r.Raw, do: ask(1)}, {f: r.Peer, do: lock}}
+	for range turns {
+		for i := range rows {
+			for begin := time.Now(); time.Since(begin) < measured/turns; {
+				took, err := rows[i].do()
+				if err != nil {
+					return err
+				}
+				rows[i].times = append(rows[i].times, took)
+			}
+		}
+	}
+	for _, row := range rows {
+		row.f[lockP50], row.f[lockP99] = micros(rig.Quantile(row.times, 0.5)), micros(rig.Quantile(row.times, 0.99))
+	}
 	return nil
 }
 
 func micros(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e3 }
 func millis(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e6 }
 
-// pairs is many workers, each with a lock of its own.
-func pairs(ctx context.Context, s service, f figures) error {
+// pairs is many workers, each with a lock of its own, in turn with as many who send two plain requests each.
+func pairs(ctx context.Context, s service, y *yardstick, r *round) error {
 	for n, name := range map[int]string{64: pairs64, 256: pairs256} {
-		rate, err := withWorkers(ctx, s, n, func(all []worker) (float64, error) {
+		_, err := withWorkers(ctx, s, n, func(all []worker) (struct{}, error) {
 			pair := func(i int) error {
 				if err := all[i].Lock(ctx, fmt.Sprint("own/", i)); err != nil {
 					return err
@@ -87,14 +121,32 @@ func pairs(ctx context.Context, s service, f figures) error {
 				return all[i].Unlock(ctx)
 			}
 			if err := together(n, pair); err != nil { // each name was there once
-				return 0, err
+				return struct{}{}, err
 			}
-			return repeated(n, pair)
+			rows := []struct {
+				f  figures
+				do func(i int) error
+				tally
+			}{
+				{f: r.Same, do: func(i int) error { return y.pair(ctx, i, 0) }},
+				{f: r.Raw, do: func(i int) error { return y.pair(ctx, i, 1) }},
+				{f: r.Peer, do: pair},
+			}
+			for range pairTurns {
+				for i := range rows {
+					if err := rows[i].add(n, measured/pairTurns, rows[i].do); err != nil {
+						return struct{}{}, err
+					}
+				}
+			}
+			for i := range rows {
+				rows[i].f[name] = rows[i].rate()
+			}
+			return struct{}{}, nil
 		})
 		if err != nil {
 			return err
 		}
-		f[name] = rate
 	}
 	return nil
 }
@@ -135,8 +187,16 @@ func together(n int, do func(i int) error) error {
 	return nil
 }
 
-// repeated is how often a second n workers get something done.
-func repeated(n int, do func(i int) error) (float64, error) {
+// tally is how often something was done, and in which time.
+type tally struct {
+	done int64
+	took time.Duration
+}
+
+func (t *tally) rate() float64 { return float64(t.done) / t.took.Seconds() }
+
+// add has n workers do something again and again for a time.
+func (t *tally) add(n int, long time.Duration, do func(i int) error) error {
 	var (
 		done  atomic.Int64
 		begin = time.Now()
@@ -144,14 +204,16 @@ func repeated(n int, do func(i int) error) (float64, error) {
 	err := together(n, func(i int) error {
 		k := int64(0)
 		defer func() { done.Add(k) }()
-		for ; time.Since(begin) < measured; k++ {
+		for ; time.Since(begin) < long; k++ {
 			if err := do(i); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
-	return float64(done.Load()) / time.Since(begin).Seconds(), err
+	t.done += done.Load()
+	t.took += time.Since(begin)
+	return err
 }
 
 // section is what a lock protects: it sees who enters after whom, and whether two are in it.
