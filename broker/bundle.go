@@ -38,6 +38,7 @@ func (z *zone) bundled(user, reply, before string, token, body, scratch []byte) 
 		return before, z.answer(subjects.OpNone, reply, notBundled(), scratch)
 	}
 	z.stats.requested(op)
+	z.d.metrics.bundled.Inc()
 	t := newTask(taskOne, z)
 	t.size = len(body)
 	t.in = bucket.Input{Kind: bucket.Request, Zone: z.name, User: user, Reply: reply}

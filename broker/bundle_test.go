@@ -187,6 +187,9 @@ func TestBundleAtAnotherNode(t *testing.T) {
 	got[0].refused("421", "moved")
 	got[1].granted()
 	primary := got[0].fields["error"].(map[string]any)["map"].(map[string]any)["primary"].([]any)
+	if n := scrape(t, c.Daemons[1])["oclocks_bundled_requests_total"]; n != 2 {
+		t.Errorf("%v requests came in bundles", n)
+	}
 	if at := primary[subjects.BucketOf(others, uint32(len(primary)))]; at != c.Daemons[2].Node() {
 		t.Errorf("the map that comes along has %v", at)
 	}

@@ -18,6 +18,7 @@ type metrics struct {
 	disconnects prometheus.Counter
 	misdirected prometheus.Counter
 	alerts      prometheus.Counter
+	bundled     prometheus.Counter
 	direct      prometheus.Counter // passed on
 	routed      prometheus.Counter // likewise
 	batches     prometheus.Histogram
@@ -35,6 +36,7 @@ func newMetrics(d *Daemon) *metrics {
 		unsent:      counter("oclocks_unsent_answers_total", "Answers that could not be sent; the client asks again."),
 		disconnects: counter("oclocks_client_disconnects_total", "Connections that their clients closed."),
 		misdirected: counter("oclocks_misdirected_messages_total", "Messages between nodes that were damaged or not for this node."),
+		bundled:     counter("oclocks_bundled_requests_total", "Requests that came with others in one message."),
 		alerts:      counter("oclocks_alerts_total", "Alerts of any node of the cluster: something that people should look into."),
 		batches: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "oclocks_batch_requests",
 			Help: "Requests handled in one batch of a shard.", Buckets: prometheus.ExponentialBuckets(1, 2, 9)}),
@@ -53,7 +55,7 @@ func newMetrics(d *Daemon) *metrics {
 	passed := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "oclocks_passed_on_total",
 		Help: "Requests that this node has passed on to another, over a direct link or over NATS."}, []string{"way"})
 	m.direct, m.routed = passed.WithLabelValues("direct"), passed.WithLabelValues("nats")
-	m.registry.MustRegister(answers, passed, m.ignored, m.dropped, m.unsent, m.disconnects, m.misdirected, m.alerts, m.batches, m.sync, &zoneCollector{d}, &nodeCollector{d},
+	m.registry.MustRegister(answers, passed, m.ignored, m.dropped, m.unsent, m.disconnects, m.misdirected, m.bundled, m.alerts, m.batches, m.sync, &zoneCollector{d}, &nodeCollector{d},
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
