@@ -38,22 +38,31 @@ type load struct {
 	startedAt int64
 }
 
-// startLoad starts workers that take turns at a few locks each, every one with a client of its own on one of the urls; of
+// teamSize is how many workers share a client, so that what they ask for at the same moment goes in one message.
+const teamSize = 4
+
+// startLoad starts teams of workers that take turns at a few locks each, every team with a client of its own on one of the urls; of
 // several addresses in one it takes the first that it reaches.
-func startLoad(t testing.TB, urls []string, workers int) *load {
+func startLoad(t testing.TB, urls []string, teams int) *load {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	l := &load{t: t, cancel: cancel, startedAt: boottime.Now()}
-	for i := range workers {
+	for i := range teams {
 		c, err := client.Connect(ctx, urls[i%len(urls)], client.WithNATSOptions(nats.DontRandomize()))
 		if err != nil {
 			t.Fatal(err)
 		}
 		l.done.Go(func() {
 			defer disconnect(t, c)
-			for n := 0; ctx.Err() == nil; n++ {
-				l.once(ctx, c, fmt.Sprintf("load-%d", (i/2*7+n)%40)) // two workers meet at each lock now and then
+			var team sync.WaitGroup
+			for w := range teamSize {
+				team.Go(func() {
+					for n := w * 11; ctx.Err() == nil; n++ {
+						l.once(ctx, c, fmt.Sprintf("load-%d", (i/2*7+n)%40)) // two teams meet at each lock now and then
+					}
+				})
 			}
+			team.Wait()
 		})
 	}
 	return l
