@@ -398,3 +398,36 @@ func TestEmptyAnswerSaysNothing(t *testing.T) {
 	s.keptAt(s.next(subjects.OpKeep), "m", 2, 10)
 	s.left(h, 12*time.Second)
 }
+
+// The number of buckets is doubled while a request is on its way, and nobody listens where it went: the half that has its name now is
+// probed. Who wants a name of the other half does not wait for that.
+func TestVacancyIsOfTheBucketThatHasTheNameNow(t *testing.T) {
+	s := newScript(t)
+	s.begin("d")
+	var names [2]string // of one bucket of 4: of its lower and of its upper half
+	for i := 0; names[0] == "" || names[1] == ""; i++ {
+		name := "n" + strconv.Itoa(i)
+		if b := subjects.BucketOf(name, 8); b%4 == subjects.BucketOf("a", 4) {
+			names[b/4] = name
+		}
+	}
+	s.acquire(names[1], nil)
+	before := s.next(subjects.OpAcquire)
+	s.do(func(now int64) { s.m.Locate(now, &subjects.Info{Buckets: 8, Map: subjects.Map{Change: 9}}) })
+	s.unreachable(before)
+	s.acquire(names[0], nil)
+	other := s.next(subjects.OpAcquire)
+	if other.req.Name != names[0] {
+		t.Fatalf("sent %q, expected %q", other.req.Name, names[0])
+	}
+	s.pass(25 * time.Millisecond)
+	probe := s.next(subjects.OpCheck)
+	if want := subjects.HotSubject(subjects.BucketOf(names[1], 8), subjects.OpCheck, "u"); probe.subject != want {
+		t.Fatalf("%s is probed, expected %s", probe.subject, want)
+	}
+	s.answer(probe, &subjects.Checked{})
+	if again := s.next(subjects.OpAcquire); again.req.Name != names[1] {
+		t.Errorf("sent %q, expected %q", again.req.Name, names[1])
+	}
+	s.quiet()
+}

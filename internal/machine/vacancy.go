@@ -42,13 +42,15 @@ func (m *Machine) vacate(now int64, c *Call) {
 	m.send(now, c) // it is gated now
 }
 
-// probe begins to ask for a call's bucket: at once, or after a moment if it was found vacant just now.
+// probe begins to ask for a call's bucket: at once, or after a moment if it was found vacant just now. It is the bucket that has the name
+// now: the call may have been sent when there were fewer, and who waits for the other half must not wait for this one.
 func (m *Machine) probe(now int64, c *Call, why *subjects.Refusal) {
-	if m.vacancy(c.bucket) != nil {
+	bucket := m.bucketOf(c.Req.Name)
+	if m.vacancy(bucket) != nil {
 		return
 	}
 	req := &subjects.Request{Op: subjects.OpCheck, Name: c.Req.Name, Token: 1}
-	p := &Call{Req: req, Raw: true, role: toProbe, bucket: c.bucket, since: now}
+	p := &Call{Req: req, Raw: true, role: toProbe, bucket: bucket, since: now}
 	m.vacant = append(m.vacant, p)
 	m.register(p)
 	m.others.add(p)
