@@ -69,11 +69,13 @@
 //   - a hold that was released, or that the broker has ended, by its key: the newest 256;
 //   - an acquire of the session that brought none (it was refused, timed out, or was cancelled), by name and number: the newest 256 of
 //     those of which two histories may tell. That takes two copies of the request, or a waiter: one that was sent once and did not wait
-//     was seen by one primary only, and is not remembered, so a program that tries again and again crowds nothing out.
+//     was seen by one primary only, and is not remembered.
 //
 // When a keep-alive counts more than is known, what explains it is released by its key; if nothing does for a whole lease, all keys of
-// the bucket are released and all those acquires cancelled, and again after twice the time. No token is ever guessed, from a hash or a
-// query: what is asked for names what it ends.
+// the bucket are released and all those acquires cancelled, the oldest first, 64 with each keep-alive, and again after twice the time. A
+// program that goes on trying a lock which its own session has in this way adds newer ones meanwhile, which are not waited for. It
+// crowds out the one that matters only if it times out 256 times before that one's turn comes, which is in a lease and a half (two more if
+// 256 are of one bucket). No token is ever guessed, from a hash or a query: what is asked for names what it ends.
 //
 // This ends no hold that anybody trusts: the number is that of one request in one session, it is never used twice, and its call is over
 // here, so a grant of it is not trusted by anybody (one that comes late is released by its key). Another process with the session's
@@ -84,6 +86,8 @@
 // # Reading order
 //
 // machine.go (the state, inputs and actions), call.go and send.go (requests), reply.go (answers), acquire.go (what ends an
-// acquire), session.go (opening, coming back, the end), renumber.go (numbers that are too low), hold.go (trust), beat.go (keep-alives), compare.go (their hash), extend.go (other time limits), orphan.go (holds that the
-// broker has again), home.go (where buckets are), lane.go (connections to their nodes), vacancy.go (buckets without a primary), roundtrip.go; road.go and roam.go (which server to connect to).
+// acquire), session.go (opening, coming back, the end), renumber.go (numbers that are too low),
+// hold.go (trust), beat.go (keep-alives), compare.go (their hash), extend.go (other time limits), orphan.go (holds that the broker has
+// again), home.go (where buckets are), lane.go (connections to their nodes), vacancy.go (buckets without a primary), roundtrip.go; road.go
+// and roam.go (which server to connect to).
 package machine

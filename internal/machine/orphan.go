@@ -20,10 +20,12 @@ const maxBuried = 256
 type graves struct {
 	holds  []*Hold
 	oldest int // of these, when there are maxBuried
+	added  int // so many have come since the beginning
 }
 
 // add remembers a hold whose release the broker has answered, or which it has ended: what is told of that again is no news.
 func (g *graves) add(h *Hold) {
+	g.added++
 	if len(g.holds) < maxBuried {
 		g.holds = append(g.holds, h)
 		return
@@ -67,25 +69,47 @@ type odd struct {
 	count int
 	since int64
 	wait  int64
+	asked [2]int // so many of the buried and of the refused were asked about in this round; see oldest
 }
 
-// releaseAgain takes what a bucket counts and nothing explains. Mostly it is a grant that is on its way. If it is told for a
-// whole lease, it may be what a request was granted once more whose hold is over, or that was refused: all keys of such requests are
-// released, and all that were refused are cancelled, which does nothing to any other hold. Then more rarely, since it may be another process's that has the session's secret.
+// releaseAgain takes what a bucket counts and nothing explains. Mostly it is a grant that is on its way. If it is told for a whole lease,
+// it may be what a request was granted once more whose hold is over, or that was refused: all keys of such requests are released, and all
+// that were refused are cancelled, which does nothing to any other hold. With each keep-alive it asks about some more of them, until it
+// has been round. Then more rarely, since it may be another process's that has the session's secret.
 func (m *Machine) releaseAgain(now int64, b sentBeat, at *home, told odd) {
-	switch o := &at.odd; {
-	case o.hash != told.hash || o.count != told.count:
+	o := &at.odd
+	if o.hash != told.hash || o.count != told.count {
 		*o = odd{hash: told.hash, count: told.count, since: b.at, wait: m.session.lease}
-	case b.at >= o.since+o.wait:
-		o.since, o.wait = b.at, min(2*o.wait, int64(time.Hour))
-		for _, of := range []*graves{&m.buried, &m.refused} {
-			for _, h := range m.finishedBefore(b, at, of, nil, maxChecking) {
-				if h.releasing == nil {
-					m.sendRelease(now, h, "granted once more after a recovery", tidyCall())
-				}
-			}
+		return
+	}
+	if b.at < o.since+o.wait {
+		return
+	}
+	round := true
+	for i, of := range []*graves{&m.buried, &m.refused} {
+		list := m.oldest(at, of, &o.asked[i], o.since+o.wait)
+		for _, h := range list {
+			m.sendRelease(now, h, "granted once more after a recovery", tidyCall())
+		}
+		round = round && len(list) < maxChecking
+	}
+	if round {
+		o.since, o.wait, o.asked = b.at, min(2*o.wait, int64(time.Hour)), [2]int{}
+	}
+}
+
+// oldest gives the next holds of a bucket that were over before a time, the oldest first: they are forgotten first, and what a bucket counts
+// for long is of a request that is older than that. A program that goes on trying adds newer ones all the time, so the newest would be
+// others each time. Those that came before the first `asked` were given before.
+func (m *Machine) oldest(at *home, of *graves, asked *int, before int64) (list []*Hold) {
+	first := of.added - len(of.holds)
+	for *asked = max(*asked, first); *asked < of.added && len(list) < maxChecking; *asked++ {
+		h := of.holds[(of.oldest+*asked-first)%len(of.holds)]
+		if h.home == at && m.counts(h) && h.list == nowhere && h.goneAt != 0 && h.goneAt < before && h.releasing == nil {
+			list = append(list, h)
 		}
 	}
+	return list
 }
 
 // lateGrant takes a grant to an acquire of the session that is over. It may be one that was told before.

@@ -245,3 +245,49 @@ func TestRevivedUnprovedHoldIsReleased(t *testing.T) {
 	s.do(s.m.KeepSession)
 	s.revivedByKey("a", 10)
 }
+
+// A program that goes on trying a lock which its own session has, by its first try, which a recovery has granted, does not crowd that
+// try out: its number is cancelled in the first round, and each round comes to its end.
+func TestTriesDoNotCrowdOutTheFirst(t *testing.T) {
+	for _, wait := range []time.Duration{time.Second, 200 * time.Millisecond, 100 * time.Millisecond} {
+		s := newScript(t)
+		s.acquire("a", once(wait))
+		s.opened(1)
+		first := s.next(subjects.OpAcquire)
+		s.do(s.m.KeepSession)
+		s.answer(first, refusal(408, subjects.ReasonTimeout, ""))
+		cancelled, most, tries := -1, 0, int(16*scriptLease/wait)
+		for try := range tries {
+			s.acquire("a", once(wait))
+			s.pass(wait)
+			for len(s.sent) > 0 {
+				msg := s.sent[0]
+				s.sent = s.sent[1:]
+				switch msg.req.Op {
+				case subjects.OpKeep:
+					s.answer(msg, s.counts(msg, "a", 99))
+					most = max(most, len(slicesOf(s.sent, subjects.OpCancel)))
+				case subjects.OpCancel:
+					if msg.req.Number == first.req.Number && cancelled < 0 {
+						cancelled = try
+					}
+					s.answer(msg, &subjects.Cancelled{Request: "1", Was: "unseen"})
+				case subjects.OpAcquire:
+					s.answer(msg, refusal(408, subjects.ReasonTimeout, ""))
+				default:
+					t.Fatal(msg.req.Op)
+				}
+			}
+		}
+		if cancelled < 0 || cancelled > int(2*scriptLease/wait) {
+			t.Errorf("a try each %s: the first one is cancelled at try %d of %d", wait, cancelled, tries)
+		}
+		if most > maxChecking {
+			t.Errorf("a try each %s: %d cancels at a time", wait, most)
+		}
+		o := s.m.homeOf(s.m.bucketOf("a")).odd
+		if o.wait < int64(2*scriptLease) {
+			t.Errorf("a try each %s: no round has come to its end", wait)
+		}
+	}
+}
