@@ -13,6 +13,9 @@ func (m *Machine) acquireSettled(now int64, c *Call, r Result) {
 	switch {
 	case c.given && r.Grant != nil && c.cancel != nil:
 		c.Result.Grant = r.Grant // the cancel releases it; should it be refused, we do
+	case c.given && c.cancel != nil && c.eras > 1 && r.Refusal != nil && r.Refusal.Above != 0:
+		// What was sent in an earlier opening may wait under this number (renumber.go), and a cancel is not refused for it.
+		c.low = true
 	case c.given && r.Grant != nil:
 		m.tidy(now, c, r.Grant)
 		m.finish(c, r)

@@ -43,6 +43,7 @@ type Call struct {
 	probe     *Call             // gated: what finds out when somebody listens again
 	why       *subjects.Refusal // the newest of those
 	renumber  int               // how often it got another number since one was refused
+	low       bool              // of an acquire that is being cancelled: its newest sending was refused for its number
 	given     bool              // the caller has given up; the machine goes on until nothing is left behind
 
 	cancel *Call  // of an acquire: the cancel that is under way

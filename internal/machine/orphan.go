@@ -157,7 +157,9 @@ func (m *Machine) buryCancelled(now int64, c *Call, data []byte) {
 	}
 	switch {
 	case told.Token == 0:
-		m.buryRefused(now, c.target)
+		if !c.target.low { // or the number may be another process's
+			m.buryRefused(now, c.target)
+		}
 	case first == nil || first.Token != told.Token:
 		h := m.stray(&subjects.Grant{Name: c.Req.Name, Token: told.Token}, c.target.holdKind())
 		h.goneAt, h.number = now, c.Req.Number

@@ -13,14 +13,16 @@ import "github.com/opencluster/oclocks/subjects"
 // opening, and would take a done of a later one only: then this opening is superseded, which is what a repetition is told. So
 // what was sent in one opening only has had no effect if it is refused for its number. What was sent in several may have had one: two
 // processes may take the session from each other in turn. Releases and renewals do the same when they are done once more, since they
-// name their hold by its key. An acquire that waits is cancelled under its old number, and one that was granted, unlikely as all of
-// this is, stays with the session.
+// name their hold by its key. An acquire is cancelled under its old number, wherever it may wait or have been granted; if its caller has
+// given it up, that cancel is under way already, and the refusal does not end it.
 //
 // A late copy of what was refused is refused again, and should a recovery undo the done, a grant to it is given back (lateGrant).
 //
 // The new numbers must not meet those of the other process in other buckets: one that is remembered there would be answered
 // with its outcome. They differ from those by requests, not by time; so the step is longer than anybody's requests in a session, and
-// drawn, since two processes may be told the same number. There is room for a million such steps below 2^53.
+// drawn, since two processes may be told the same number. There is room for a million such steps below 2^53. Such a step puts the session's
+// numbers 70 to 140 minutes ahead of the clocks (a millisecond is 2^10 of them: above). So whoever comes back within that time is below
+// again, if he meets a bucket that knows them, and takes a step of his own: one refusal and one more sending for the first request.
 
 const (
 	minLeap = 1 << 32 // added to what a bucket tells, and as much again by lot

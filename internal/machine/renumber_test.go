@@ -68,6 +68,49 @@ func TestWhatMayWaitUnderTheOldNumberIsCancelled(t *testing.T) {
 	s.state(h, Held)
 }
 
+// The same if its caller has given it up: the cancel goes on until it is answered, though the acquire is refused for its number. That number
+// is not remembered, as it may be another process's. What was sent in one opening has had no effect, so its cancel ends with it.
+func TestCancelGoesOnWhereTheNumberIsTooLow(t *testing.T) {
+	for _, openings := range []int{1, 2} {
+		s := newScript(t)
+		s.acquire("a", once(time.Minute))
+		s.opened(1)
+		if openings == 2 {
+			s.next(subjects.OpAcquire)
+			s.pass(time.Millisecond)
+			s.do(s.m.Disconnected)
+			s.do(func(now int64) { s.m.Connected(now, Conn{Server: "s", CID: 2}) })
+			s.opened(2)
+			s.next(subjects.OpKeep)
+		}
+		acquire := s.next(subjects.OpAcquire)
+		s.do(func(now int64) { s.m.GiveUp(now, s.m.session.flight.head) })
+		s.sent = nil // the cancel is lost
+		s.lowNumber(acquire, 1<<52)
+		s.quiet()
+		s.pass(5 * time.Second)
+		cancels := slicesOf(s.sent, subjects.OpCancel)
+		if openings == 1 {
+			if len(cancels) > 0 || s.m.session.flight.head != nil {
+				t.Errorf("%d cancels of what has had no effect", len(cancels))
+			}
+			continue
+		}
+		if len(cancels) == 0 || cancels[0].req.Number != acquire.req.Number {
+			t.Fatalf("%d cancels after the refusal", len(cancels))
+		}
+		if again := slicesOf(s.sent, subjects.OpAcquire); len(again) > 0 {
+			t.Errorf("asked again %d times", len(again))
+		}
+		s.sent = nil
+		s.answer(cancels[0], &subjects.Cancelled{Request: "1", Was: "waiting"})
+		s.pass(time.Minute)
+		if n := len(slicesOf(s.sent, subjects.OpCancel)); n > 0 || s.m.session.flight.head != nil || len(s.m.refused.holds) > 0 {
+			t.Errorf("%d cancels after the answer, %d refused are remembered", n, len(s.m.refused.holds))
+		}
+	}
+}
+
 // A broker that refuses every number is not asked for ever.
 func TestNumbersThatAreAllRefused(t *testing.T) {
 	s := newScript(t)
