@@ -87,9 +87,12 @@
 //     refusal by another history. In the latter case that history's primary came after this grant's was over, which takes no requests
 //     then; so no `done` above the number is in this history before the term with which the recovery begins, and the outcome is there.
 //
+// The latter costs those 64 bytes for each hold whose grant is remembered at a promotion, which its client has answered with `done` mostly,
+// so for the newest of each session; they stay until the hold ends.
+//
 // What follows from it is one thing only, that a cancel whose outcome is forgotten finds its own hold. The number is in changes and
-// snapshots as before, opTerm and opAdmit derive it alike in all copies, and no op fits or does not fit by it: a copy whose program does not
-// derive it knows fewer numbers, and answers such a cancel "released".
+// snapshots as before, opTerm and opAdmit derive it alike in all copies, and no op fits or does not fit by it: a copy whose program does
+// not derive it knows fewer numbers, and answers such a cancel "released".
 //
 // # Reading order
 //

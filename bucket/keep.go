@@ -86,6 +86,9 @@ func (t *Table) Stay(now Now, zone string, s *Session) {
 	sid := t.zoneOf(zone).sessions[s.ID]
 	t.touch(sid)
 	have := t.sessions.at(sid)
+	if !have.parted { // as comeBack: then nothing that it has ends with a connection
+		return
+	}
 	for id := have.holds.first; id != 0; id = t.holds.at(id).snext {
 		h := t.holds.at(id)
 		if h.more == 0 {
