@@ -63,8 +63,8 @@ func (t *turn) membership() MemberStep {
 		}
 	}
 	if t.State.NodeByRaft(t.Group.Leader) == nil {
-		// This node was removed and will be gone in a moment. It makes no learner of anybody: its own vote is counted on for nobody but
-		// itself, and with one voter less it could be needed for ever.
+		// This node was removed and will be gone in a moment. It makes no voter a learner: its own vote is counted on for nobody but
+		// itself, and with one voter less it could be needed for ever. It takes nodes into the group, if nobody else could (succession).
 		if len(voters) == 1 {
 			if step := t.resize(voters, learners); step.Change != 0 {
 				return step

@@ -9,7 +9,8 @@ import (
 )
 
 // A leader that was removed makes no learner of another voter, not even of one that is away: it ends as soon as it knows, and then
-// the voters that are left could not decide without it.
+// the voters that are left could not decide without it. Whom it takes into the group where nobody can follow it is in
+// testdata/golden/staying.txt.
 func TestRemovedLeaderDemotesNobody(t *testing.T) {
 	keys, err := conf.NewZoneKeys()
 	if err != nil {

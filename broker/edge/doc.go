@@ -12,11 +12,13 @@
 // # Which lease counts
 //
 // max_lease changes while sessions live, and a node applies it earlier than another one. Two leases are told apart. A table keeps a
-// session by the lease of its token, which is signed and never changes; so every bucket keeps it by the same one, whenever it first hears of it and
-// at whatever node. What a client is told, by a grant or a keep-alive, is the smaller one of that and the longest lease that the node knows now
-// ([Promise], [Receipts.Complete]): a recovery waits for no more. So nobody is promised more than any table keeps. Were a table given the smaller one,
-// as it was once (seed 13000005717), a bucket that first heard of the session while max_lease was short would end its holds by that,
-// while the keep-alives promise the token's again as soon as it is longer.
+// session by the lease of its token, which is signed and never changes; so every bucket keeps it by the same one, whenever it first hears
+// of it and at whatever node. What a client is told, by a grant or a keep-alive, is the smaller one of that and the longest lease that the
+// node knows now ([Promise], [Receipts.Complete]): a recovery waits for no more. So nobody is promised more than any table keeps. (The
+// answer to an enqueue tells the token's: nobody trusts anything by it, and the grant tells what counts.) Were a table given the smaller
+// one, as it was once (seed 13000005717), a bucket that first heard of the session while max_lease was short would end its holds by that,
+// while the keep-alives promise the token's again as soon as it is longer. A session that a bucket heard of first in such a time from a
+// build before that was mended (b99cf52) is kept by the smaller one there until it ends, also by newer builds, since that is replicated.
 //
 // # Requests about all buckets
 //

@@ -98,9 +98,9 @@ func (m *Machine) releaseAgain(now int64, b sentBeat, at *home, told odd) {
 	}
 }
 
-// oldest gives the next holds of a bucket that were over before a time, the oldest first: they are forgotten first, and what a bucket counts
-// for long is of a request that is older than that. A program that goes on trying adds newer ones all the time, so the newest would be
-// others each time. Those that came before the first `asked` were given before.
+// oldest gives the next holds of a bucket that were over before a time, the oldest first: they are forgotten first, and what a bucket
+// counts for long is of a request that is older than that. A program that goes on trying adds newer ones all the time, so the newest would
+// be others each time. The first `asked` that were ever remembered have had their turn in this round.
 func (m *Machine) oldest(at *home, of *graves, asked *int, before int64) (list []*Hold) {
 	first := of.added - len(of.holds)
 	for *asked = max(*asked, first); *asked < of.added && len(list) < maxChecking; *asked++ {
@@ -127,7 +127,8 @@ func (m *Machine) lateGrant(now int64, data []byte) {
 	}
 	// That of another acquire which is being given back already, or of one that is not settled.
 	for _, c := range m.session.flight.all() {
-		if c.Result.Grant != nil && c.Result.Grant.Token == g.Token && c.Result.Grant.Name == g.Name || c.Req.Op == subjects.OpRelease && c.Req.Key == g.Key {
+		if c.Result.Grant != nil && c.Result.Grant.Token == g.Token && c.Result.Grant.Name == g.Name ||
+			c.Req.Op == subjects.OpRelease && c.Req.Key == g.Key {
 			return
 		}
 	}
