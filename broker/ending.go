@@ -76,6 +76,9 @@ func (z *zone) endSome(subs []*nats.Subscription) {
 	}
 	ended, open := make(chan struct{}, len(subs)), 0
 	for _, sub := range subs {
+		if !sub.IsValid() { // it is over already, and would tell nobody
+			continue
+		}
 		sub.SetClosedHandler(func(string) { ended <- struct{}{} })
 		if err := end(sub); err != nil {
 			z.d.log.Debug("end of a subscription", "zone", z.name, "subject", sub.Subject, "error", err)

@@ -37,6 +37,18 @@ func TestNoSubscriptionOutlivesItsTurn(t *testing.T) {
 	}
 }
 
+// A node that stops is told that it was removed, and would end again what it has ended: that is over as well, or it would never stop.
+func TestSubscriptionsEndTwice(t *testing.T) {
+	d := brokertest.Start(t)
+	d.Unlisten(conf.DefaultZone)
+	<-d.Unlistened(conf.DefaultZone)
+	d.Unlisten(conf.DefaultZone)
+	<-d.Unlistened(conf.DefaultZone)
+	d.Retire(t.Context(), conf.DefaultZone)
+	d.Withdraw()
+	<-d.Unlistened(conf.DefaultZone)
+}
+
 // However many subscriptions end at a time, there are few goroutines for it.
 func TestSubscriptionsEndAFewAtATime(t *testing.T) {
 	const buckets = 1024

@@ -47,6 +47,20 @@ func (d *Daemon) Shared() *shared.State { return d.control.State() }
 // Withdraw is what a node does that was removed and stays for its vote.
 func (d *Daemon) Withdraw() { d.withdraw() }
 
+// Retire is what a node does in a zone when it stops.
+func (d *Daemon) Retire(ctx context.Context, zone string) { d.zone(zone).retire(ctx) }
+
+// Unlistened gives a channel that is closed when all that is to be ended in a zone is.
+func (d *Daemon) Unlistened(zone string) <-chan struct{} { return d.zone(zone).unlistened() }
+
+// Unlisten ends all subscriptions of a zone that are not a bucket's, whether they are over or not.
+func (d *Daemon) Unlisten(zone string) {
+	z := d.zone(zone)
+	z.turnMu.Lock()
+	defer z.turnMu.Unlock()
+	z.unlisten(z.subs...)
+}
+
 // ApplyZones takes over the zones of a state.
 func (d *Daemon) ApplyZones(ctx context.Context, state *shared.State) error {
 	return d.applyZones(ctx, state)

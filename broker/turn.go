@@ -58,7 +58,8 @@ func (z *zone) turn(number uint32) {
 func (z *zone) retire(ctx context.Context) {
 	z.turnMu.Lock()
 	z.quiet = true
-	subs := slices.Clone(z.subs)
+	subs := z.subs
+	z.subs = nil // a node may be removed while it stops: withdraw
 	z.turnMu.Unlock()
 	z.mapAgain()
 	for number := range uint32(z.d.buckets()) {
