@@ -24,18 +24,20 @@ func (z *zone) bundle(msg *nats.Msg, user string, scratch []byte) []byte {
 	for {
 		reply, op, body, more := requests.Next()
 		if !more {
+			z.sheaves.send()
 			return scratch
 		}
-		session, scratch = z.bundled(user, reply, session, op, body, scratch)
+		session = z.bundled(user, reply, session, op, body)
 	}
 }
 
 // bundled takes one request of a bundle. Its reply subject is below the same inbox as the bundle's, so it is the caller's own. Most have the
 // same session, whose text goes from one to the next.
-func (z *zone) bundled(user, reply, before string, token, body, scratch []byte) (session string, _ []byte) {
+func (z *zone) bundled(user, reply, before string, token, body []byte) (session string) {
 	op, _ := subjects.ParseOp(string(token))
 	if !op.Bundled() {
-		return before, z.answer(subjects.OpNone, reply, notBundled(), scratch)
+		z.sheaves.put(z, reply, notBundled())
+		return before
 	}
 	z.stats.requested(op)
 	z.d.metrics.bundled.Inc()
@@ -50,9 +52,10 @@ func (z *zone) bundled(user, reply, before string, token, body, scratch []byte) 
 	}
 	if refusal != nil {
 		t.free()
-		scratch = z.answer(op, reply, refusal, scratch)
+		z.stats.refused(op)
+		z.sheaves.put(z, reply, refusal)
 	}
-	return session, scratch
+	return session
 }
 
 func (z *zone) decodeBundled(t *task, op subjects.Op, body []byte) *subjects.Refusal {

@@ -81,7 +81,7 @@ func (s *shard) reply(z *zone, number uint32, e *bucket.Effect) {
 			return
 		}
 	}
-	if !s.sheaves.put(z, e) {
+	if !s.sheaves.put(z, e.To, e.Body) {
 		s.text = z.answer(subjects.OpNone, e.To, e.Body, s.text)
 	}
 }

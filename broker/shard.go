@@ -55,7 +55,7 @@ type shard struct {
 func newShard(d *Daemon, index int) *shard {
 	return &shard{
 		d: d, index: index, queue: newQueue(), timer: boottime.NewTimer(), sealer: edge.NewReceipts(d.secret), lot: parking.NewLot[*zone, *task](parking.DefaultLimits),
-		zones: make(map[string]bucket.ZoneSettings), passed: make(map[asker]*task), sheaves: newSheaves(), done: make(chan struct{}),
+		zones: make(map[string]bucket.ZoneSettings), passed: make(map[asker]*task), done: make(chan struct{}),
 		told: spread.NewShare[*chain.Replica, *cell](d.number, index, len(d.shards), d.state.Load()),
 	}
 }

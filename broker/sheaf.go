@@ -1,18 +1,18 @@
 package broker
 
 import (
-	"github.com/opencluster/oclocks/bucket"
 	"github.com/opencluster/oclocks/subjects"
 )
 
 const (
-	maxSheaf   = 32 << 10 // bytes; one that has so many goes at once
-	keepSheaf  = 8 << 10  // bytes of memory that one keeps
-	keptSheafs = 32
+	maxSheaf    = 32 << 10 // bytes; one that has so many goes at once
+	maxSheaves  = 256      // when there are so many, all go at once
+	keepSheaf   = 8 << 10  // bytes of memory that one keeps
+	keptSheaves = 32       // of which there is memory
 )
 
-// sheaves are the answers of a batch whose callers take them in sheaves: those to one inbox are one message. They are the shard's, and
-// nothing is in them between two batches.
+// sheaves are answers whose callers take them in sheaves: those to one inbox are one message. A shard has some, and the pump of a zone;
+// nothing is in them between two batches, or two messages.
 type sheaves struct {
 	all []sheaf
 	at  map[sheafKey]int // in all
@@ -33,27 +33,25 @@ type sheaf struct {
 	from    int    // where its JSON begins; 0: it is a refusal, which has headers when it goes by itself
 }
 
-func newSheaves() sheaves { return sheaves{at: make(map[sheafKey]int)} }
-
 // put takes an answer, if its caller takes sheaves.
-func (s *sheaves) put(z *zone, e *bucket.Effect) bool {
-	subject, token, ok := subjects.CutSheaf(e.To)
+func (s *sheaves) put(z *zone, to string, body subjects.Body) bool {
+	subject, token, ok := subjects.CutSheaf(to)
 	if !ok {
 		return false
 	}
 	f := s.of(z, subject)
 	before := len(f.text)
-	if f.text, ok = subjects.AppendAnswer(f.text, token, e.Body); !ok {
+	if f.text, ok = subjects.AppendAnswer(f.text, token, body); !ok {
 		return false
 	}
-	refusal, refused := e.Body.(*subjects.Refusal)
+	refusal, refused := body.(*subjects.Refusal)
 	code := 0
 	if refused {
 		code = refusal.Code
 	}
 	z.d.metrics.answered(code)
 	if f.n == 0 {
-		f.alone, f.from = e.To, 0
+		f.alone, f.from = to, 0
 		if !refused {
 			f.from = before + len(token) + len(" 200 ")
 		}
@@ -70,6 +68,12 @@ func (s *sheaves) of(z *zone, subject string) *sheaf {
 	key := sheafKey{z, subject}
 	i, there := s.at[key]
 	if !there {
+		if len(s.all) >= maxSheaves {
+			s.send()
+		}
+		if s.at == nil {
+			s.at = make(map[sheafKey]int)
+		}
 		i = len(s.all)
 		s.at[key] = i
 		if i == cap(s.all) {
@@ -106,8 +110,9 @@ func (s *sheaves) send() {
 		}
 		*f = sheaf{text: f.text}
 	}
-	if len(s.all) > keptSheafs {
-		s.all = nil
+	if len(s.all) > keptSheaves {
+		s.all, s.at = nil, nil
+		return
 	}
 	clear(s.at)
 	s.all = s.all[:0]

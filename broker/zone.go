@@ -35,6 +35,7 @@ type zone struct {
 
 	sessions *edge.Sessions // pump only
 	passages []*passage     // pump only: that have something to send
+	sheaves  sheaves        // pump only: refusals of what came in a bundle
 	simples  simpleRate     // pump only
 
 	holds, waiters, sessionCount atomic.Int64
