@@ -14,7 +14,7 @@ func (z *zone) bundle(msg *nats.Msg, user string, scratch []byte) []byte {
 		return scratch
 	}
 	if len(msg.Data) == 0 {
-		return z.answer(subjects.OpNone, msg.Reply, subjects.BundleLimits{}, scratch)
+		return z.answer(subjects.OpNone, msg.Reply, subjects.OwnBundleLimits(), scratch)
 	}
 	requests, refusal := subjects.OpenBundle(msg.Reply, msg.Data)
 	if refusal != nil {

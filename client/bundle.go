@@ -4,6 +4,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/nats-io/nats.go"
+
 	"github.com/opencluster/oclocks/internal/boottime"
 	"github.com/opencluster/oclocks/internal/machine"
 	"github.com/opencluster/oclocks/subjects"
@@ -16,7 +18,8 @@ import (
 //   - What goes home for a bucket that the home connection's node is known to have (roads), and that is sent for the first time. A node that
 //     stands still and has lost the bucket would take each repetition, too, which the bucket's own subject brings to the new primary.
 //
-// A node is asked first whether it takes bundles, when there is one to be sent. Where nobody listens for a bundle, each of its requests is told.
+// A node is asked first whether it takes bundles, when there is one to be sent. What is in a bundle that nobody hears, or that is refused as a
+// whole, is sent again at once, each request by itself, and the node is asked again later.
 
 // askAgain is how long after a question that was not answered the next one may be asked.
 const askAgain = int64(10e9)
@@ -26,13 +29,14 @@ type bundling struct {
 	node     string // that the connection leads to; "" if that is not known
 	question string // the newest one's token: does the node take bundles?
 	askedAt  int64
-	taken    bool // it does
+	limits   subjects.BundleLimits // it takes so much; nothing: it is not known to take any
+	denied   bool                  // the server lets none through
 }
 
 // roads is what a client knows of the buckets of its home connection's node. It is guarded by Client.mu.
 type roads struct {
 	near      map[uint32]bool // that node has told of itself as the primary in the newest grant
-	newest    uint64          // token of a call that was sent: lower ones were registered before, and may be repetitions
+	newest    uint64          // call that was sent: lower ones were registered before, and may be repetitions
 	questions uint64
 }
 
@@ -77,8 +81,9 @@ func (c *Client) first(token string) (id uint64, first bool) {
 	if !ok {
 		return 0, false
 	}
-	first = id > c.roads.newest
-	c.roads.newest = max(c.roads.newest, id)
+	call := machine.CallOf(id)
+	first = call > c.roads.newest
+	c.roads.newest = max(c.roads.newest, call)
 	return id, first
 }
 
@@ -116,7 +121,7 @@ func (c *Client) learn(g *subjects.Grant) {
 func (o *outlet) ask(queue []outgoing) (inbox, token string) {
 	joining := 0
 	for i := range queue {
-		if !o.taken && queue[i].joins {
+		if queue[i].joins && o.limits.Requests == 0 && !o.denied {
 			inbox = queue[i].inbox
 			joining++
 		}
@@ -132,16 +137,66 @@ func (o *outlet) ask(queue []outgoing) (inbox, token string) {
 	return "", ""
 }
 
-// takes says that the node that was asked with a question takes bundles.
-func (c *Client) takes(question string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.home.question == question {
-		c.home.taken = true
+// outletWith gives the outlet that is the right one, nil if there is none. The caller holds mu.
+func (c *Client) outletWith(right func(o *outlet) bool) *outlet {
+	if right(c.home) {
+		return c.home
 	}
 	for _, l := range c.lanes {
-		if l != nil && l.question == question {
-			l.taken = true
+		if l != nil && right(l.outlet) {
+			return l.outlet
 		}
 	}
+	return nil
+}
+
+// takes takes the answer to a question.
+func (c *Client) takes(question string, answer []byte) {
+	var limits subjects.BundleLimits
+	if err := limits.DecodeJSON(answer); err != nil {
+		c.opts.log.Debug("read how many requests may go in one message", "error", err)
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if o := c.outletWith(func(o *outlet) bool { return o.question == question }); o != nil {
+		o.limits = limits
+	}
+}
+
+// denies says that the server does not let a message through on a subject. It says whether that is one of bundles.
+func (c *Client) denies(nc *nats.Conn, subject string) bool {
+	if !subjects.IsBundleSubject(subject) {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if o := c.outletWith(func(o *outlet) bool { return o.nc == nc }); o != nil {
+		o.limits, o.denied = subjects.BundleLimits{}, true
+	}
+	return true
+}
+
+// apart has each request of a bundle sent again by itself. The caller holds mu. What went over a lane goes home at once; what went home is repeated
+// by the machine in a moment, as after the word of a node that is not the primary and knows no newer map.
+func (c *Client) apart(now int64, subject, tokens string) {
+	clear(c.roads.near)
+	inbox, _ := cutToken(subject)
+	home := inbox == c.inbox
+	if o := c.outletWith(func(o *outlet) bool { return c.inbox+o.inbox == inbox }); o != nil {
+		o.limits = subjects.BundleLimits{}
+	}
+	for token := range subjects.BundleTokens(tokens) {
+		switch id, ok := callID(token); {
+		case !ok:
+		case home:
+			c.m.Reply(now, id, nil, notTaken)
+		default:
+			c.m.Unreachable(now, id)
+		}
+	}
+}
+
+var notTaken = &subjects.Refusal{
+	Code: 421, Reason: subjects.ReasonMoved, Message: "the node does not take several requests in one message", Map: &subjects.Map{},
 }

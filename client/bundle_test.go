@@ -1,6 +1,7 @@
 package client_test
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"sync"
@@ -17,7 +18,7 @@ import (
 
 // takeBundles has the nodes take bundles, and watches them.
 func (f *fakeCluster) takeBundles() *bundlesSeen {
-	seen := &bundlesSeen{t: f.t, last: map[string]uint64{}}
+	seen := &bundlesSeen{t: f.t, limits: subjects.OwnBundleLimits(), last: map[string]uint64{}}
 	for _, n := range f.nodes {
 		sub, err := n.nc.Subscribe(subjects.BundlePattern(n.name), func(msg *nats.Msg) { seen.take(n, msg) })
 		must(f.t, err)
@@ -31,6 +32,9 @@ func (f *fakeCluster) takeBundles() *bundlesSeen {
 type bundlesSeen struct {
 	t         *testing.T
 	subs      []*nats.Subscription // by node
+	limits    subjects.BundleLimits
+	refused   atomic.Bool // as a whole, from now on
+	swallowed atomic.Bool
 	questions atomic.Int64
 	requests  atomic.Int64
 
@@ -43,7 +47,14 @@ func (b *bundlesSeen) take(n *fakeNode, msg *nats.Msg) {
 	user := msg.Subject[strings.LastIndexByte(msg.Subject, '.')+1:]
 	if len(msg.Data) == 0 {
 		b.questions.Add(1)
-		n.publish(msg.Reply, nil, subjects.BundleLimits{})
+		n.publish(msg.Reply, nil, b.limits)
+		return
+	}
+	if b.refused.Load() {
+		n.reply(msg.Reply, &subjects.Refusal{Code: 413, Reason: subjects.ReasonTooLarge, Message: "too many for me"})
+		return
+	}
+	if b.swallowed.Load() {
 		return
 	}
 	all, refusal := subjects.OpenBundle(msg.Reply, msg.Data)
@@ -54,8 +65,8 @@ func (b *bundlesSeen) take(n *fakeNode, msg *nats.Msg) {
 	for count := 0; ; count++ {
 		reply, token, body, more := all.Next()
 		if !more {
-			if count < 2 {
-				b.t.Errorf("a bundle of %d", count)
+			if count < 2 || count > b.limits.Requests || len(msg.Data) > b.limits.Bytes {
+				b.t.Errorf("a bundle of %d requests and %d bytes", count, len(msg.Data))
 			}
 			return
 		}
@@ -122,6 +133,37 @@ func TestBundles(t *testing.T) {
 	}
 }
 
+// A node may take less at a time than others.
+func TestBundlesWithinLimits(t *testing.T) {
+	for _, limits := range []subjects.BundleLimits{{Requests: 3, Bytes: 1 << 20}, {Requests: 100, Bytes: 500}} {
+		f := startFakeCluster(t)
+		seen := f.takeBundles()
+		seen.limits = limits
+		c := f.connect(f.nodes[0])
+		crowd(t, c, func() bool { return seen.requests.Load() > 500 })
+	}
+}
+
+// Where the server lets no bundle through, there are none any more.
+func TestBundlesAreDenied(t *testing.T) {
+	f := startFakeCluster(t)
+	seen := f.takeBundles()
+	c := f.connect(f.nodes[0], client.WithOneConnection())
+	crowd(t, c, func() bool { return seen.requests.Load() > 500 })
+	if c.Denied(subjects.HotSubject(1, subjects.OpAcquire, "anyone")) || !c.Denied(subjects.BundleSubject("n0", "anyone")) {
+		t.Error("a bucket's own subject is taken for that of bundles, or the other way round")
+	}
+	must(t, c.Conn().Flush())
+	f.mu.Lock() // what was published before has come
+	before := seen.requests.Load() + seen.questions.Load()
+	f.mu.Unlock()
+	var pairs atomic.Int64
+	crowd(t, c, func() bool { return pairs.Add(1) > 1000 })
+	if now := seen.requests.Load() + seen.questions.Load(); now != before {
+		t.Errorf("%d requests came in bundles afterwards", now-before)
+	}
+}
+
 // Brokers of an older version do not know bundles: they are asked, and never sent one.
 func TestNoBundlesForOlderBrokers(t *testing.T) {
 	f := startFakeCluster(t)
@@ -151,7 +193,10 @@ func TestNoBundlesForOlderBrokers(t *testing.T) {
 
 // Where nobody listens for bundles any more, or buckets move, or a node dies, all that was in bundles is asked again.
 func TestBundlesLeadAstray(t *testing.T) {
+	pairs := map[string]int64{"swallowed": 32} // each takes as long as a client waits before it asks again
 	for what, happens := range map[string]func(f *fakeCluster, seen *bundlesSeen){
+		"refused":   func(_ *fakeCluster, seen *bundlesSeen) { seen.refused.Store(true) },
+		"swallowed": func(_ *fakeCluster, seen *bundlesSeen) { seen.swallowed.Store(true) },
 		"nobody": func(_ *fakeCluster, seen *bundlesSeen) {
 			for _, sub := range seen.subs {
 				must(seen.t, sub.Unsubscribe())
@@ -176,11 +221,11 @@ func TestBundlesLeadAstray(t *testing.T) {
 				defer close(done)
 				happens(f, seen)
 			}()
-			var pairs atomic.Int64
+			var made atomic.Int64
 			crowd(t, c, func() bool {
 				select {
 				case <-done:
-					return pairs.Add(1) > 1000
+					return made.Add(1) > cmp.Or(pairs[what], 1000)
 				default:
 					return false
 				}

@@ -66,7 +66,7 @@ func newClient(nc *nats.Conn, own bool, user string, o options) *Client {
 		remeasure: make(chan struct{}, 1), island: make(chan struct{}, 1),
 		news: make(chan subjects.ServerEvent, newsBuffer), quit: make(chan struct{}), idle: make(chan struct{}), armed: machine.Never,
 	}
-	c.home, c.roads.near = newOutlet(c, nc, ""), map[uint32]bool{}
+	c.home, c.roads.near = newOutlet(c, nc, "", ""), map[uint32]bool{}
 	return c
 }
 

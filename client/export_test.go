@@ -25,5 +25,8 @@ func (c *Client) LanesAllowed() int { return c.lanesAllowed() }
 func (c *Client) TakesBundles() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.home.taken
+	return c.home.limits.Requests > 0
 }
+
+// Denied tells the client that its server lets nothing through on a subject, and gives whether it takes that for one of bundles.
+func (c *Client) Denied(subject string) bool { return c.denies(c.nc, subject) }

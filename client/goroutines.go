@@ -81,7 +81,7 @@ func (c *Client) receiveEvent(msg *nats.Msg) {
 // asyncError takes the NATS server's complaints: a publish that it does not permit is never answered otherwise.
 func (c *Client) asyncError(next nats.ErrHandler) nats.ErrHandler {
 	return func(nc *nats.Conn, sub *nats.Subscription, err error) {
-		if subject, ok := forbidden(err); ok {
+		if subject, ok := forbidden(err); ok && !c.denies(nc, subject) {
 			c.do(func(now int64) { c.m.Forbidden(now, subject) })
 		}
 		if next != nil {

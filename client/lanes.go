@@ -174,7 +174,7 @@ func (c *Client) dialLane(ctx context.Context, want wantedLane, address string) 
 		nc.Close()
 		return nil, err
 	}
-	l.outlet = newOutlet(c, nc, want.node)
+	l.outlet = newOutlet(c, nc, want.node, strings.TrimSuffix(strings.TrimPrefix(want.inbox, c.inbox), "*"))
 	return l, nil
 }
 

@@ -33,9 +33,10 @@ const (
 // A publish blocks where the connection stands still and its buffers are full, for no longer than FlusherTimeout; the client's lock is
 // not held meanwhile.
 type outlet struct {
-	c    *Client
-	nc   *nats.Conn
-	wake chan struct{} // the queue is not empty; holds one
+	c     *Client
+	nc    *nats.Conn
+	inbox string        // between the client's inbox and the last token of the reply subjects
+	wake  chan struct{} // the queue is not empty; holds one
 
 	// Guarded by Client.mu:
 	queue []outgoing
@@ -51,8 +52,8 @@ type outlet struct {
 }
 
 // newOutlet makes the outlet of a connection to a node, "" if that is not known.
-func newOutlet(c *Client, nc *nats.Conn, node string) *outlet {
-	return &outlet{c: c, nc: nc, wake: make(chan struct{}, 1), bundling: bundling{node: node}, boxes: map[string]*nats.Subscription{}}
+func newOutlet(c *Client, nc *nats.Conn, node, inbox string) *outlet {
+	return &outlet{c: c, nc: nc, inbox: inbox, wake: make(chan struct{}, 1), bundling: bundling{node: node}, boxes: map[string]*nats.Subscription{}}
 }
 
 // publish publishes what is queued. It does nothing and says so if somebody else is publishing, unless it is to wait.
@@ -65,7 +66,7 @@ func (o *outlet) publish(wait bool) bool {
 	defer o.publishing.Unlock()
 	o.c.mu.Lock()
 	o.batch, o.queue, o.told = o.queue, o.batch[:0], false
-	node, taken := o.node, o.taken
+	node, limits := o.node, o.limits
 	inbox, question := o.ask(o.batch)
 	o.c.mu.Unlock()
 	if question != "" {
@@ -73,12 +74,12 @@ func (o *outlet) publish(wait bool) bool {
 	}
 	for i := range o.batch {
 		msg := &o.batch[i]
-		if !msg.joins || !taken {
+		if !msg.joins {
 			o.seal(node)
 			o.carryOut(msg)
-		} else if !o.add(msg) {
+		} else if !o.add(msg, limits) {
 			o.seal(node)
-			if !o.add(msg) {
+			if !o.add(msg, limits) {
 				o.carryOut(msg)
 			}
 		}
@@ -89,12 +90,12 @@ func (o *outlet) publish(wait bool) bool {
 }
 
 // add puts a message into the bundle. False: it has to wait for the next one, or to go by itself if this one is empty.
-func (o *outlet) add(msg *outgoing) bool {
+func (o *outlet) add(msg *outgoing, limits subjects.BundleLimits) bool {
 	if o.bundle.Len() > 0 && msg.inbox != o.first.inbox {
 		return false
 	}
 	_, op, _ := hotSubject(msg.subject)
-	if !o.bundle.Add(msg.token, op, msg.body) {
+	if !o.bundle.Add(limits, msg.token, op, msg.body) {
 		return false
 	}
 	if o.bundle.Len() == 1 {

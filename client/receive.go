@@ -21,26 +21,26 @@ func (c *Client) receive(msg *nats.Msg) {
 		c.receiveKept(msg, token)
 	case token[0] == 'q':
 		if refusalOf(msg) == nil {
-			c.takes(token)
+			c.takes(token, msg.Data)
 		}
 	default:
 		c.receiveAnswer(msg, token)
 	}
 }
 
-// receiveAnswer takes the answer to one call, or a refusal or NATS's word that nobody listens to all calls of a bundle.
-func (c *Client) receiveAnswer(msg *nats.Msg, tokens string) {
+// receiveAnswer takes the answer to one call, or to a bundle, which is a refusal of all of it or NATS's word that nobody listens.
+func (c *Client) receiveAnswer(msg *nats.Msg, token string) {
 	refusal, unheard := refusalOf(msg), nobodyListens(msg)
+	id, single := callID(token)
 	c.do(func(now int64) {
-		for token := range subjects.BundleTokens(tokens) {
-			switch id, ok := callID(token); {
-			case !ok:
-			case unheard:
-				clear(c.roads.near)
-				c.m.Unreachable(now, id)
-			default:
-				c.reply(now, id, msg.Data, refusal)
-			}
+		switch {
+		case !single:
+			c.apart(now, msg.Subject, token)
+		case unheard:
+			clear(c.roads.near)
+			c.m.Unreachable(now, id)
+		default:
+			c.reply(now, id, msg.Data, refusal)
 		}
 	})
 }

@@ -8,7 +8,10 @@ import (
 
 // A bundle is several requests in one message to the node that is their buckets' primary; a sheaf (sheaf.go) is several answers in one
 // message to their callers' inbox. docs/protocol.md, "Many at once", has both. bundleMark begins what belongs to them in a subject.
-const bundleMark = "~"
+const (
+	bundleMark   = "~"
+	bundlePrefix = "locks.b." + bundleMark
+)
 
 // Limits of a bundle.
 const (
@@ -19,11 +22,14 @@ const (
 
 // BundleSubject is where user sends bundles to a node: locks.b.~<node>.acquire.<user>. Whoever may acquire may publish there.
 func BundleSubject(node, user string) string {
-	return "locks.b." + bundleMark + node + "." + OpAcquire.String() + "." + user
+	return bundlePrefix + node + "." + OpAcquire.String() + "." + user
 }
 
 // BundlePattern is what a node subscribes to for bundles.
 func BundlePattern(node string) string { return BundleSubject(node, "*") }
+
+// IsBundleSubject says whether a subject is one of bundles.
+func IsBundleSubject(subject string) bool { return strings.HasPrefix(subject, bundlePrefix) }
 
 // Bundled says whether a bundle may have requests of the operation.
 func (o Op) Bundled() bool {
@@ -37,13 +43,13 @@ type Bundle struct {
 	body   []byte
 }
 
-// Add adds a request with a token of its own, the operation's token and its body. False: there is no room for it, or it cannot be in
-// any bundle.
-func (b *Bundle) Add(token, op string, body []byte) bool {
+// Add adds a request with a token of its own, the operation's token and its body. False: there is no room for it within the limits of the
+// node, or it cannot be in any bundle.
+func (b *Bundle) Add(limits BundleLimits, token, op string, body []byte) bool {
 	switch {
-	case b.n >= MaxBundle,
+	case b.n >= min(limits.Requests, MaxBundle),
 		len(b.tokens)+len(bundleMark)+len(token) > maxBundleTokens,
-		len(b.body)+len(op)+len(body)+2 > MaxBundleBytes,
+		len(b.body)+len(op)+len(body)+2 > min(limits.Bytes, MaxBundleBytes),
 		bytes.IndexByte(body, '\n') >= 0: // data may have one
 		return false
 	}
@@ -127,11 +133,32 @@ func BundleTokens(token string) func(yield func(string) bool) {
 	return strings.SplitSeq(token, bundleMark)
 }
 
-// BundleLimits is the answer to who asks whether a node takes bundles.
-type BundleLimits struct{}
+// BundleLimits is the answer to who asks whether a node takes bundles. The zero value is of one that takes none.
+type BundleLimits struct {
+	Requests int
+	Bytes    int // of the body
+}
+
+// OwnBundleLimits are those of this version.
+func OwnBundleLimits() BundleLimits { return BundleLimits{Requests: MaxBundle, Bytes: MaxBundleBytes} }
 
 // AppendJSON implements Body.
-func (BundleLimits) AppendJSON(dst []byte) []byte {
-	dst = appendInt(append(dst, '{'), "requests", MaxBundle)
-	return append(appendInt(dst, "bytes", MaxBundleBytes), '}')
+func (l BundleLimits) AppendJSON(dst []byte) []byte {
+	dst = appendInt(append(dst, '{'), "requests", l.Requests)
+	return append(appendInt(dst, "bytes", l.Bytes), '}')
+}
+
+// DecodeJSON reads the answer.
+func (l *BundleLimits) DecodeJSON(b []byte) error {
+	*l = BundleLimits{}
+	s := scanObject(b, replyDepth)
+	for s.next() {
+		switch string(s.key) {
+		case "requests":
+			l.Requests = s.int()
+		case "bytes":
+			l.Bytes = s.int()
+		}
+	}
+	return s.end(l.Requests > 0 && l.Bytes > 0, "the limits of bundles")
 }

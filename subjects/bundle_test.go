@@ -12,11 +12,11 @@ import (
 func TestBundle(t *testing.T) {
 	var b Bundle
 	for i := range 3 {
-		if !b.Add(fmt.Sprint("c", i), "acquire", fmt.Appendf(nil, `{"name":"n%d"}`, i)) {
+		if !b.Add(OwnBundleLimits(), fmt.Sprint("c", i), "acquire", fmt.Appendf(nil, `{"name":"n%d"}`, i)) {
 			t.Fatal("no room")
 		}
 	}
-	if b.Add("c3", "acquire", []byte("{\"name\":\"n3\",\"data\":[1,\n2]}")) || b.Len() != 3 {
+	if b.Add(OwnBundleLimits(), "c3", "acquire", []byte("{\"name\":\"n3\",\"data\":[1,\n2]}")) || b.Len() != 3 {
 		t.Error("a request with a line feed is in a bundle")
 	}
 	reply := b.Reply("_INBOX.U.")
@@ -44,10 +44,12 @@ func TestBundle(t *testing.T) {
 // A bundle that is full by number, by bytes, or by its tokens takes no more, and can be read.
 func TestBundleIsFull(t *testing.T) {
 	for what, add := range map[string]func(b *Bundle, i int) bool{
-		"requests": func(b *Bundle, i int) bool { return b.Add(fmt.Sprint(i), "cancel", []byte(`{}`)) },
-		"bytes":    func(b *Bundle, i int) bool { return b.Add(fmt.Sprint(i), "acquire", bytes.Repeat([]byte("x"), 1000)) },
+		"requests": func(b *Bundle, i int) bool { return b.Add(OwnBundleLimits(), fmt.Sprint(i), "cancel", []byte(`{}`)) },
+		"bytes": func(b *Bundle, i int) bool {
+			return b.Add(OwnBundleLimits(), fmt.Sprint(i), "acquire", bytes.Repeat([]byte("x"), 1000))
+		},
 		"tokens": func(b *Bundle, i int) bool {
-			return b.Add(strings.Repeat("t", 20)+fmt.Sprint(i), "renew", []byte(`{}`))
+			return b.Add(OwnBundleLimits(), strings.Repeat("t", 20)+fmt.Sprint(i), "renew", []byte(`{}`))
 		},
 	} {
 		var b Bundle
@@ -58,6 +60,29 @@ func TestBundleIsFull(t *testing.T) {
 		reply := b.Reply("_INBOX." + strings.Repeat("U", 56) + "." + strings.Repeat("n", 22) + ".16.")
 		if _, refusal := OpenBundle(reply, b.Body()); refusal != nil || n != b.Len() || n < 10 || !ValidReply(reply, "", true) {
 			t.Errorf("%s: %d are in it, %d were taken: %v", what, b.Len(), n, refusal)
+		}
+	}
+}
+
+// A node may have lower limits than ours.
+func TestBundleLimits(t *testing.T) {
+	var limits BundleLimits
+	if err := limits.DecodeJSON(BundleLimits{Requests: 2, Bytes: 50}.AppendJSON(nil)); err != nil || limits != (BundleLimits{Requests: 2, Bytes: 50}) {
+		t.Fatal(limits, err)
+	}
+	var b Bundle
+	for i, want := range []bool{true, true, false} {
+		if got := b.Add(limits, "t", "renew", []byte("{}")); got != want {
+			t.Errorf("request %d is in it: %v", i, got)
+		}
+	}
+	b.Reset()
+	if b.Add(limits, "t", "renew", bytes.Repeat([]byte("x"), 50)) || b.Add(BundleLimits{}, "t", "renew", nil) {
+		t.Error("more than the node takes")
+	}
+	for _, bad := range []string{"", "{}", `{"requests":0,"bytes":5}`, `{"requests":5}`, `{"requests":-1,"bytes":5}`, `{"requests":"x","bytes":5}`} {
+		if err := limits.DecodeJSON([]byte(bad)); err == nil {
+			t.Errorf("%q is read as %v", bad, limits)
 		}
 	}
 }

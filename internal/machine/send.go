@@ -189,6 +189,9 @@ const eraBits = 4
 // to an earlier sending is known as such. All of them are about the call.
 func (c *Call) replyToken() uint64 { return c.id<<eraBits | c.eras&(1<<eraBits-1) }
 
+// CallOf is the call that the number of a reply token is of, whenever it was sent: those that were registered later have higher ones.
+func CallOf(token uint64) uint64 { return token >> eraBits }
+
 // CallToken is the reply token of a call, KeepToken that of a keep-alive.
 func CallToken(token uint64) string { return "c" + strconv.FormatUint(token, 36) }
 
