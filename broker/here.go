@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -33,11 +34,13 @@ const (
 	simpleWindow = time.Second
 )
 
-// simpleRate is how many simple requests came lately. Only the pump touches it.
+// simpleRate is how many simple requests came lately. Only the pump touches it, but where it says otherwise.
 type simpleRate struct {
 	since time.Time
 	asked int
 	often bool
+
+	failed atomic.Bool // what was to be done about it; set by whoever tried
 }
 
 // counted says whether it has just turned out that they come often.
@@ -56,14 +59,26 @@ var drawn = [...]subjects.Op{subjects.OpAcquire, subjects.OpRelease, subjects.Op
 // asked counts a request that the queue group brought here, and has such requests come to this node if there are many of them. It waits for
 // nothing: the server may be busy with its accounts.
 func (z *zone) asked(addr subjects.Address, msg *nats.Msg) {
-	if z.simples.often || addr.Path != subjects.Simple || msg.Sub == nil || msg.Sub.Queue == "" || !slices.Contains(drawn[:], addr.Op) {
+	if addr.Path != subjects.Simple || msg.Sub == nil || msg.Sub.Queue == "" || !slices.Contains(drawn[:], addr.Op) {
+		return
+	}
+	if z.simples.failed.Load() {
+		z.simples.failed.Store(false)
+		z.simples.asked, z.simples.often = 0, false
+	}
+	if z.simples.often {
 		return
 	}
 	if z.simples.counted(time.Now()) {
 		z.turnMu.Lock()
 		z.often = true
 		z.turnMu.Unlock()
-		z.mapping.Go(z.mapAgain)
+		z.mapping.Go(func() {
+			if err := z.mapHere(); err != nil {
+				z.d.log.Warn("a zone's requests do not come to the node of their client's server; it is tried again", "zone", z.name, "error", err)
+				z.simples.failed.Store(true)
+			}
+		})
 	}
 }
 
