@@ -123,6 +123,22 @@ func TestBundle(t *testing.T) {
 	if got[1].text("released") != "true" || got[2].granted().number("token") <= a.number("token") {
 		t.Errorf("release and acquire: %s, %s", got[1].msg.Data, got[2].msg.Data)
 	}
+	// A request by itself: the shard's refusal is in a sheaf, the pump's is not.
+	hot := subjects.HotSubject(subjects.BucketOf("a", uint32(ask(t, nc, "locks.info", "").number("buckets"))), subjects.OpAcquire, "anyone")
+	for body, to := range map[string]string{`{"name":"a"}`: "~", `{"name":5}`: "~one"} {
+		if err := nc.PublishRequest(hot, b.inbox+"~one", []byte(body)); err != nil {
+			t.Fatal(err)
+		}
+		msg := must(b.sub.NextMsg(patience))
+		switch alone := to != "~"; {
+		case msg.Subject != b.inbox+to:
+			t.Errorf("%s is answered to %s", body, msg.Subject)
+		case alone:
+			read(t, msg).refused(400, "bad_request")
+		case !strings.HasPrefix(string(msg.Data), "one 409 {") || len(msg.Header) > 0:
+			t.Errorf("%s is answered %s, %v", body, msg.Data, msg.Header)
+		}
+	}
 	for deadline := time.Now().Add(patience); b.sheaves == 0; {
 		for _, l := range b.answers(`acquire {"name":"a"}`, `acquire {"name":"a"}`, `acquire {"name":"a"}`, `acquire {"name":"a"}`) {
 			l.refused("409", "held")
