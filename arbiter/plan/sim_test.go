@@ -36,7 +36,8 @@ type sim struct {
 	handovers []HandOverOrder
 	reports   []BucketReport
 
-	answered [simBucket][]int // what clients were told, in order
+	answered [simBucket][]int  // what clients were told, in order
+	recovery [simBucket]string // that was asked for last, and in which term
 	serial   int
 	wrong    []string
 	quiet    int // turns since the last committed view
@@ -127,16 +128,6 @@ func (s *sim) judge(b uint32, old, v *chain.View) {
 	}
 	recovers := !old.Recovery || !old.Counts(v.Primary()) || s.rule == chain.Majority && v.InSync < old.InSync
 	if v.Recovery && recovers {
-		hope := 0
-		for _, m := range old.Members() {
-			lost := max(s.table[m.Node], s.takeFrom) + 1000*ms
-			if n := s.nodes[m.Node-1]; n.copies[b].member == m && s.now < lost {
-				hope++
-			}
-		}
-		if hope >= seals(s.rule, old.InSync) && !old.Recovery {
-			s.fail("bucket %d: %v after %v: it could have been a takeover", b, v, old)
-		}
 		s.answered[b] = nil // told in the view
 		for _, e := range head.log {
 			s.answered[b] = append(s.answered[b], e.id)
@@ -144,6 +135,27 @@ func (s *sim) judge(b uint32, old, v *chain.View) {
 		return
 	}
 	s.covers(b, &head, v)
+}
+
+// judgeAsked looks at a recovery that the planner asks for, by what it was told then. It is looked at once for each leader: the view may be
+// committed from then on, so that it is asked for until it is, though somebody of the old set has come back meanwhile.
+func (s *sim) judgeAsked(in *Input, b uint32, v *chain.View) {
+	old := &in.State.Views[b]
+	this := fmt.Sprint(in.Term, v)
+	if !v.Recovery || old.Recovery || s.recovery[b] == this {
+		return
+	}
+	s.recovery[b] = this
+	hope := 0
+	for _, m := range old.Members() {
+		lost := max(in.Nodes[m.Node-1].LeaseUntil, in.TakeFrom) + 1000*ms
+		if s.nodes[m.Node-1].copies[b].member == m && in.Now < lost {
+			hope++
+		}
+	}
+	if hope >= seals(s.rule, old.InSync) {
+		s.fail("bucket %d: %v after %v: it could have been a takeover", b, v, old)
+	}
 }
 
 // covers says whether a primary's history begins with everything that was answered.
@@ -365,6 +377,9 @@ func (s *sim) step() Output {
 	}
 	out := s.planner.Step(in)
 	s.barred = out.Bar
+	for _, o := range out.Views {
+		s.judgeAsked(&in, o.Bucket, &o.View)
+	}
 	if len(out.Views) > 0 {
 		s.proposals = append(s.proposals, shared.Command{Views: &shared.ViewChange{Term: out.Term, Views: out.Views}}.Encode())
 	}
