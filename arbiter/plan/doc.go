@@ -69,8 +69,13 @@
 // If too few of the in-sync set are left for a takeover, the bucket goes on with the newest copy that there is, by
 // chain.Recover. Only if enough reports can never come: all but too few of the set do not exist any more (the node was removed,
 // or has a new life; the copy was thrown away), have failed, or are on nodes that are lost: without a lease for give_up (10 s)
-// after its end. And no member of the set can act: each has sealed itself, or has no lease and is barred. Then every node that
-// is alive is asked, and waited for up to 200 ms. If nobody has a copy, the view stays.
+// after its end. A copy that has reported counts as long as its node is alive, and for give_up after it has reported; not for
+// ever: only a copy on a node that is alive can be primary, so with its node lost for good its report makes no takeover, and the
+// bucket would wait until another node leads. It is sealed, and stays silent under that view if it does come back; if it comes back
+// before the recovery was asked for, its report is used as it would have been. And no member of the set can act: each has sealed
+// itself, or has no lease and is barred. Then every node that is alive is asked, and waited for up to 200 ms. If nobody has a copy,
+// the view stays. Who comes back when the recovery was asked for already comes too late, though the view may not be committed
+// yet. [testdata/golden/lost.txt, TestNodesThatNeverComeBack]
 //
 // When all nodes were down, every copy comes back with its journal and is the same member, so nothing is recovered: who gets
 // its lease first goes on, and who is late by more than a lease is taken over from, by a member of its in-sync set. Only a bucket

@@ -12,7 +12,7 @@ import (
 // take is a bucket that is to get its next view from the planner.
 type take struct {
 	epoch   uint64 // the view that is followed
-	reports []chain.Report
+	reports []told
 
 	owed    int64 // copies are sealed, and if nobody else brings the next view until then, it is owed
 	sealing bool  // copies were asked to seal for the next view
@@ -24,6 +24,12 @@ type take struct {
 	next     chain.View
 	held     []chain.Member // who must not act any more before next is committed
 	proposed int64          // when next was proposed last; 0 if it was not
+}
+
+// told is what a sealed copy reported, and when it did.
+type told struct {
+	chain.Report
+	at int64
 }
 
 // order is when a node was asked last.
@@ -79,8 +85,8 @@ func (t *turn) hear(reports []BucketReport) {
 			k.owed = min(k.owed, t.Now+t.cfg.Grace)
 		}
 		t.takes[r.Bucket] = k
-		k.reports = slices.DeleteFunc(k.reports, func(o chain.Report) bool { return o.Member.Node == r.Report.Member.Node })
-		k.reports = append(k.reports, r.Report)
+		k.reports = slices.DeleteFunc(k.reports, func(o told) bool { return o.Member.Node == r.Report.Member.Node })
+		k.reports = append(k.reports, told{r.Report, t.Now})
 	}
 }
 
@@ -141,7 +147,7 @@ func (t *turn) refresh(b uint32) {
 		return
 	}
 	delete(t.takes, b)
-	left := slices.DeleteFunc(k.reports, func(r chain.Report) bool { return r.Epoch < v.Epoch || v.Place(r.Member) < 0 })
+	left := slices.DeleteFunc(k.reports, func(r told) bool { return r.Epoch < v.Epoch || v.Place(r.Member) < 0 })
 	if len(left) > 0 {
 		t.takes[b] = &take{epoch: v.Epoch, reports: left, owed: t.Now + t.cfg.Grace}
 	}
@@ -211,15 +217,21 @@ func (t *turn) givenUp(k *take, v *chain.View) bool {
 	return left < seals(t.rule, v.InSync)
 }
 
-// gone says whether the member will never report: it does not exist, has failed, or its node is lost.
+// gone says whether no report of the member will ever be of use: it does not exist, has failed, or its node is lost. A report is a
+// sign of life like a lease, and good only as long as the node is alive.
 func (t *turn) gone(k *take, m chain.Member) bool {
 	if !t.State.Lives(m) {
 		return true
 	}
-	if r := k.of(m.Node); r != nil {
-		return r.Failed || r.Member != m && r.Member.Inc > m.Inc
-	}
 	s := t.seats[m.Node]
+	if r := k.of(m.Node); r != nil {
+		if r.Failed || r.Member != m && r.Member.Inc > m.Inc {
+			return true
+		}
+		if s.alive || t.wait(r.at+int64(t.State.Settings.GiveUp)) {
+			return false
+		}
+	}
 	return !s.alive && t.Now >= t.lost(s)
 }
 
@@ -243,11 +255,11 @@ func (t *turn) silent(k *take, m chain.Member) (silent, final bool) {
 }
 
 // of is what the node reported, nil if it did not.
-func (k *take) of(node uint64) *chain.Report {
+func (k *take) of(node uint64) *told {
 	if k == nil {
 		return nil
 	}
-	i := slices.IndexFunc(k.reports, func(r chain.Report) bool { return r.Member.Node == node })
+	i := slices.IndexFunc(k.reports, func(r told) bool { return r.Member.Node == node })
 	if i < 0 {
 		return nil
 	}
@@ -259,7 +271,7 @@ func (t *turn) decide(b uint32, k *take, v *chain.View) {
 	var usable []chain.Report
 	for _, r := range k.reports {
 		if t.alive(r.Member) {
-			usable = append(usable, r)
+			usable = append(usable, r.Report)
 		}
 	}
 	slices.SortFunc(usable, func(a, b chain.Report) int { return cmp.Compare(a.Member.Node, b.Member.Node) })
