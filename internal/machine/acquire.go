@@ -157,7 +157,9 @@ func (m *Machine) cancelSettled(now int64, c *Call, r Result) {
 // tidy releases a grant that nobody wants.
 func (m *Machine) tidy(now int64, acquire *Call, g *subjects.Grant) {
 	if !acquire.Raw {
-		m.sendRelease(now, m.stray(g, acquire.holdKind()), "", tidyCall())
+		h := m.stray(g, acquire.holdKind())
+		h.number = acquire.Req.Number
+		m.sendRelease(now, h, "", tidyCall())
 		return
 	}
 	req := &subjects.Request{Op: subjects.OpRelease, Name: acquire.Req.Name, Key: g.Key, Session: acquire.Req.Session}

@@ -66,7 +66,7 @@
 // A recovery may go on from another history than the one by which a call was answered (more failed than `acks` allows). Then the
 // broker has holds for the session that nobody here wants, and would keep them with it. So what is over is remembered (orphan.go):
 //
-//   - a hold that was released, or that the broker has ended, by its key: the newest 256;
+//   - a hold that was released, or that the broker has ended, by its key and its acquire's number: the newest 256;
 //   - an acquire of the session that brought none (it was refused, timed out, or was cancelled), by name and number: the newest 256 of
 //     those of which two histories may tell. That takes two copies of the request, or a waiter: one that was sent once and did not wait
 //     was seen by one primary only, and is not remembered.
@@ -76,6 +76,11 @@
 // program that goes on trying a lock which its own session has in this way adds newer ones meanwhile, which are not waited for. It
 // crowds out the one that matters only if it times out 256 times before that one's turn comes, which is in a lease and a half (two more if
 // 256 are of one bucket). No token is ever guessed, from a hash or a query: what is asked for names what it ends.
+//
+// A key tells of one grant, not of its request. Each copy of an acquire that is sent again has a key of its own, drawn by the node that
+// takes it, and the first copy in a history is what is granted there. So one request may have been granted with one key in the history by
+// which it was answered, and with another in the one that a recovery goes on with. Then the key opens nothing there (403, 404), and the
+// request is cancelled by its number, which is the same in both.
 //
 // This ends no hold that anybody trusts: the number is that of one request in one session, it is never used twice, and its call is over
 // here, so a grant of it is not trusted by anybody (one that comes late is released by its key). Another process with the session's

@@ -57,7 +57,7 @@ type Hold struct {
 	doubted   bool   // queued in Machine.doubted
 	doubtedAt int64  // what was sent then or later and is answered removes the doubt
 	askAt     int64  // static: when to renew
-	number    uint64 // buried, and its key is not known, or refused: of its acquire
+	number    uint64 // of its acquire; 0 if that is not known
 	releasing *Call
 	releaseAt int64 // ghost: when to release what was lost
 	goneAt    int64 // ghost: when the broker's answer came; lost by its word: when it is over there at the latest; 0 before
@@ -82,7 +82,7 @@ func (h *Hold) renewed() bool { return h.kind == subjects.Static && h.ttl > 0 }
 
 // begin takes the grant. sessionLease is used if the grant names none.
 func (h *Hold) begin(c *Call, g *subjects.Grant, sessionLease int64) {
-	h.Grant = *g
+	h.Grant, h.number = *g, c.Req.Number
 	h.kind = c.holdKind()
 	if h.connection() {
 		h.lease = int64(g.Lease)
@@ -312,6 +312,17 @@ func (m *Machine) lose(now int64, h *Hold, why *subjects.Refusal) {
 func (m *Machine) haunt(h *Hold) {
 	h.list, h.index = inGhosts, len(m.ghosts)
 	m.ghosts = append(m.ghosts, h)
+}
+
+// releaseSettled takes the last word about the release of a hold.
+func (m *Machine) releaseSettled(now int64, c *Call, r Result) {
+	h := c.about
+	again := h.list == nowhere && h.goneAt != 0 // it was buried when it was asked for
+	m.gone(now, h)
+	m.finish(c, r)
+	if again && r.Refusal != nil && c.Req.Op == subjects.OpRelease {
+		m.cancelBuried(now, h, r.Refusal)
+	}
 }
 
 // gone says that the broker has answered the release of a hold. A keep-alive that is unanswered may still count it.

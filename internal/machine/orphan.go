@@ -11,7 +11,8 @@ import (
 // that was answered has not happened, which the next keep-alive tells, or the end of a hold by force or time; or a waiter that was
 // long answered stands in the queue again, and is granted once more, to a call that is over. Either is released (again).
 // That grant's message may be lost: then the client does not know its token, but its request's key, by which the first grant
-// was released, releases this one; and if it has been told of no grant at all, a cancel of its request does: see doc.go.
+// was released, releases this one; and if that opens nothing, or if it has been told of no grant at all, a cancel of its request does: see
+// doc.go.
 
 // maxBuried is how many holds that are over are remembered for that, and how many requests that brought none.
 const maxBuried = 256
@@ -98,6 +99,18 @@ func (m *Machine) releaseAgain(now int64, b sentBeat, at *home, told odd) {
 	}
 }
 
+// cancelBuried cancels the request of a hold that is over and whose key opens nothing: in the history that the recovery went on with
+// it may have been granted by another copy of it, which has another key. See doc.go.
+func (m *Machine) cancelBuried(now int64, h *Hold, why *subjects.Refusal) {
+	if why.Code != 403 && why.Code != 404 || h.number == 0 || !m.counts(h) || m.closing {
+		return
+	}
+	c := tidyCall()
+	c.Req.Op, c.Req.Name, c.Req.Number = subjects.OpCancel, h.Grant.Name, h.number
+	c.about, h.releasing = h, c
+	m.start(now, c)
+}
+
 // oldest gives the next holds of a bucket that were over before a time, the oldest first: they are forgotten first, and what a bucket
 // counts for long is of a request that is older than that. A program that goes on trying adds newer ones all the time, so the newest would
 // be others each time. The first `asked` that were ever remembered have had their turn in this round.
@@ -141,7 +154,9 @@ func (m *Machine) stray(g *subjects.Grant, kind subjects.Kind) *Hold {
 }
 
 // apart is a hold as the broker knows it, without its caller.
-func (h *Hold) apart() *Hold { return &Hold{Grant: h.Grant, kind: h.kind, home: h.home, life: h.life} }
+func (h *Hold) apart() *Hold {
+	return &Hold{Grant: h.Grant, kind: h.kind, home: h.home, life: h.life, number: h.number}
+}
 
 // buryCancelled remembers what a cancel has ended, by the broker's answer to it: a recovery may undo that. Mostly no key of it has come.
 // The acquire may have been granted in another history than the one in which it was cancelled.
@@ -153,7 +168,7 @@ func (m *Machine) buryCancelled(now int64, c *Call, data []byte) {
 	first := c.target.Result.Grant
 	if first != nil {
 		h := m.stray(first, c.target.holdKind())
-		h.goneAt = now
+		h.goneAt, h.number = now, c.Req.Number
 		m.buried.add(h)
 	}
 	switch {

@@ -291,3 +291,96 @@ func TestTriesDoNotCrowdOutTheFirst(t *testing.T) {
 		}
 	}
 }
+
+// asksByKeyAndNumber expects that what a bucket counts for a lease and nothing explains is asked for by the key of the hold that is over,
+// and by its acquire's number when that key opens nothing.
+func (s *script) asksByKeyAndNumber(name string, key, number uint64) {
+	s.t.Helper()
+	for range 3 {
+		beat := s.beatOf()
+		s.answer(beat, s.counts(beat, name, 99))
+	}
+	release := s.next(subjects.OpRelease)
+	s.quiet()
+	if release.req.Name != name || release.req.Key != key {
+		s.t.Fatalf("released %q with key %d", release.req.Name, release.req.Key)
+	}
+	s.answer(release, refusal(403, subjects.ReasonDenied, ""))
+	cancel := s.next(subjects.OpCancel)
+	s.quiet()
+	if r := cancel.req; r.Name != name || r.Number != number || r.Session != "token" || r.Has&subjects.HasToken != 0 {
+		s.t.Fatalf("cancelled %+v", r)
+	}
+	s.answer(cancel, &subjects.Cancelled{Request: "1", Was: "granted", Token: 99})
+	s.quiet()
+}
+
+// A recovery goes on from a history in which another copy of an acquire was granted, with another key, than the one of which the client
+// was told: that key opens nothing there. (Simulator, seeds 13300003921 and 13300003708 at bb40604.) The client has released its hold,
+func TestOtherGrantOfAReleasedHoldIsCancelled(t *testing.T) {
+	s := newScript(t)
+	h := s.acquire("a", nil)
+	s.opened(1)
+	acquire := s.next(subjects.OpAcquire)
+	s.do(s.m.KeepSession)
+	s.grant(acquire, 10, nil)
+	s.state(h, Held)
+	s.release(h)
+	s.asksByKeyAndNumber("a", 10, acquire.req.Number)
+}
+
+// or was told that it is lost before it could trust it: its call goes on with another number, which is not cancelled.
+func TestOtherGrantOfAnUnprovedHoldIsCancelled(t *testing.T) {
+	s := newScript(t)
+	s.acquire("a", nil)
+	s.opened(1)
+	acquire := s.next(subjects.OpAcquire)
+	s.do(s.m.KeepSession)
+	s.pass(9 * scriptLease / 16)
+	s.sent = nil
+	s.grant(acquire, 10, nil)
+	s.answer(s.next(subjects.OpRenew), refusal(403, subjects.ReasonDenied, ""))
+	if again := s.next(subjects.OpAcquire); again.req.Number == acquire.req.Number {
+		t.Fatal("it begins anew with the old number")
+	}
+	s.asksByKeyAndNumber("a", 10, acquire.req.Number)
+}
+
+// or gave its call up.
+func TestOtherGrantOfACancelledAcquireIsCancelled(t *testing.T) {
+	s := newScript(t)
+	s.acquire("a", nil)
+	s.opened(1)
+	acquire := s.next(subjects.OpAcquire)
+	s.do(s.m.KeepSession)
+	s.do(func(now int64) { s.m.GiveUp(now, s.m.session.flight.head) })
+	cancel := s.next(subjects.OpCancel)
+	s.grant(acquire, 10, nil)
+	s.answer(cancel, &subjects.Cancelled{Request: "1", Was: "granted", Token: 10})
+	s.asksByKeyAndNumber("a", 10, acquire.req.Number)
+}
+
+// A key that was known tells all; and in another session the number is another request's.
+func TestNoCancelAfterAKeyThatIsKnown(t *testing.T) {
+	for _, told := range []*subjects.Refusal{nil, refusal(410, subjects.ReasonLost, ""), refusal(410, subjects.ReasonSession, subjects.WhyExpired)} {
+		s := newScript(t)
+		h := s.acquire("a", nil)
+		s.opened(1)
+		s.do(s.m.KeepSession)
+		s.grant(s.next(subjects.OpAcquire), 10, nil)
+		s.release(h)
+		for range 3 {
+			beat := s.beatOf()
+			s.answer(beat, s.counts(beat, "a", 99))
+		}
+		release := s.next(subjects.OpRelease)
+		if told == nil {
+			s.answer(release, &subjects.Released{Token: 10})
+		} else {
+			s.answer(release, told)
+		}
+		if n := len(slicesOf(s.sent, subjects.OpCancel)); n != 0 {
+			t.Errorf("%v: %d cancels", told, n)
+		}
+	}
+}

@@ -98,8 +98,7 @@ func (m *Machine) settle(now int64, c *Call, r Result) {
 		m.finish(c, r)
 		m.renewSettled(now, c, sent, r)
 	case c.about != nil:
-		m.gone(now, c.about)
-		m.finish(c, r)
+		m.releaseSettled(now, c, r)
 	default:
 		m.finish(c, r)
 	}
