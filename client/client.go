@@ -223,7 +223,8 @@ func (c *Client) perform() (first *outlet) {
 		case machine.CloseLane:
 			c.endLane(a.Lane)
 		case machine.Anew: // before it is sent
-			c.opts.log.Info("a request goes on as a new one", "anew", a.Call.Req.Name, "operation", a.Call.Req.Op.String())
+			c.opts.log.Info("a request goes on as a new one", "anew", a.Call.Req.Name, "operation", a.Call.Req.Op.String(),
+				"holder", a.Call.Req.Holder)
 		case machine.Finish:
 			if g := a.Call.Result.Grant; g != nil {
 				c.learn(g)

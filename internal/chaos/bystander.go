@@ -15,7 +15,7 @@ import (
 // bystander looks at locks and at fencing tokens, and forces a holder out now and then.
 func (a *actor) bystander(ctx context.Context) error {
 	for ctx.Err() == nil {
-		c, err := a.connect(ctx)
+		c, err := a.connect(ctx, []*actor{a})
 		if err != nil {
 			return err
 		}

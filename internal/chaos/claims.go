@@ -3,6 +3,7 @@ package chaos
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/opencluster/oclocks/client"
@@ -29,78 +30,92 @@ type taking struct {
 	take  func(context.Context) (*client.Claim, error)
 }
 
-func (a *actor) mutexes(ctx context.Context) error {
-	return a.claims(ctx, func(c *client.Client, opts []client.LockOption, event check.Event) taking {
-		event.Name = a.lock("mutex")
-		m := c.Mutex(event.Name, opts...)
-		if a.chance(0.3) {
-			return taking{event, 0, m.TryLock}
-		}
-		return taking{event, longestWait, m.Lock}
-	})
+// choice chooses what a worker asks for next. It is given an event with what is the same for every kind of lock.
+type choice func(*actor, *client.Client, []client.LockOption, check.Event) taking
+
+func (a *actor) mutex(c *client.Client, opts []client.LockOption, event check.Event) taking {
+	event.Name = a.lock("mutex")
+	m := c.Mutex(event.Name, opts...)
+	if a.chance(0.3) {
+		return taking{event, 0, m.TryLock}
+	}
+	return taking{event, longestWait, m.Lock}
 }
 
-func (a *actor) rwmutexes(ctx context.Context) error {
-	return a.claims(ctx, func(c *client.Client, opts []client.LockOption, event check.Event) taking {
-		event.Name = a.lock("rw")
-		write, try := a.chance(0.3), a.chance(0.2)
-		if !write {
-			event.Mode = subjects.Shared
-		} else if a.chance(0.3) {
-			event.Drain = subjects.Soft
-			opts = append(opts, client.WithDrain(subjects.Soft, 0))
-		}
-		rw := c.RWMutex(event.Name, opts...)
-		switch {
-		case write && try:
-			return taking{event, 0, rw.TryLock}
-		case write:
-			return taking{event, longestWait, rw.Lock}
-		case try:
-			return taking{event, 0, rw.TryRLock}
-		}
-		return taking{event, longestWait, rw.RLock}
-	})
+func (a *actor) rwmutex(c *client.Client, opts []client.LockOption, event check.Event) taking {
+	event.Name = a.lock("rw")
+	write, try := a.chance(0.3), a.chance(0.2)
+	if !write {
+		event.Mode = subjects.Shared
+	} else if a.chance(0.3) {
+		event.Drain = subjects.Soft
+		opts = append(opts, client.WithDrain(subjects.Soft, 0))
+	}
+	rw := c.RWMutex(event.Name, opts...)
+	switch {
+	case write && try:
+		return taking{event, 0, rw.TryLock}
+	case write:
+		return taking{event, longestWait, rw.Lock}
+	case try:
+		return taking{event, 0, rw.TryRLock}
+	}
+	return taking{event, longestWait, rw.RLock}
 }
 
-func (a *actor) semaphores(ctx context.Context) error {
-	return a.claims(ctx, func(c *client.Client, opts []client.LockOption, event check.Event) taking {
-		event.Name, event.Mode, event.Slots, event.Take = a.lock("semaphore"), subjects.Semaphore, slots, uint32(1+a.rng.IntN(3)) //nolint:gosec // small
-		s := c.Semaphore(event.Name, slots, opts...)
-		if a.chance(0.3) {
-			return taking{event, 0, func(ctx context.Context) (*client.Claim, error) { return s.TryAcquire(ctx, int(event.Take)) }}
-		}
-		return taking{event, longestWait, func(ctx context.Context) (*client.Claim, error) { return s.Acquire(ctx, int(event.Take)) }}
-	})
+func (a *actor) semaphore(c *client.Client, opts []client.LockOption, event check.Event) taking {
+	event.Name, event.Mode, event.Slots, event.Take = a.lock("semaphore"), subjects.Semaphore, slots, uint32(1+a.rng.IntN(3)) //nolint:gosec // small
+	s := c.Semaphore(event.Name, slots, opts...)
+	if a.chance(0.3) {
+		return taking{event, 0, func(ctx context.Context) (*client.Claim, error) { return s.TryAcquire(ctx, int(event.Take)) }}
+	}
+	return taking{event, longestWait, func(ctx context.Context) (*client.Claim, error) { return s.Acquire(ctx, int(event.Take)) }}
 }
 
-// sprint is how many requests a client makes without a pause when it is in a hurry: it opens lanes then, which are used as long as its
-// connection is.
+// sprint is how many requests a worker makes without a pause when it is in a hurry: its client opens lanes then, which are used as long as
+// its connection is.
 const sprint = 200
 
-// claims takes locks, one after the other, until ctx ends. A connection is used for a while, and then another one.
-func (a *actor) claims(ctx context.Context, choose func(*client.Client, []client.LockOption, check.Event) taking) error {
+// claims has workers take locks, one after the other, until ctx ends, with one client for all of them: a single worker, or a crowd. A
+// connection is used for a while, and then another one. Each worker has its own choice of the choices.
+func claims(ctx context.Context, workers []*actor, choices ...choice) error {
+	lead := workers[0]
 	for first := true; ctx.Err() == nil; first = false {
 		var opts []client.Option
-		if a.chance(0.5) {
-			opts = append(opts, client.WithLease(a.between(time.Second, 6*time.Second)))
+		if lead.chance(0.5) {
+			opts = append(opts, client.WithLease(lead.between(time.Second, 6*time.Second)))
 		}
-		c, err := a.connect(ctx, opts...)
+		c, err := lead.connect(ctx, workers, opts...)
 		if err != nil {
 			return err
 		}
-		a.hurry = first || a.chance(0.2)
-		for end := a.next + sprint; a.hurry && a.next < end && ctx.Err() == nil; {
-			a.once(ctx, c, choose)
+		hurry, calm := first || lead.chance(0.2), 50+lead.rng.IntN(400)
+		var all sync.WaitGroup
+		for i, a := range workers {
+			a.hurry = hurry
+			all.Go(func() { a.use(ctx, c, calm, choices[i%len(choices)]) })
 		}
-		a.hurry = false
-		for left := 50 + a.rng.IntN(400); left > 0 && ctx.Err() == nil; left-- {
-			a.once(ctx, c, choose)
-			a.pause(ctx, 15*time.Millisecond)
-		}
-		a.close(c)
+		all.Wait()
+		lead.close(c)
 	}
 	return nil
+}
+
+// use takes locks with a client, so often in calm, after a sprint if the worker is in a hurry.
+func (a *actor) use(ctx context.Context, c *client.Client, calm int, choose choice) {
+	for end := a.next + sprint; a.hurry && a.next < end && ctx.Err() == nil; {
+		a.once(ctx, c, choose)
+	}
+	for a.hurry = false; calm > 0 && ctx.Err() == nil; calm-- {
+		if a.drum == nil {
+			a.once(ctx, c, choose)
+			a.pause(ctx, 15*time.Millisecond)
+			continue
+		}
+		a.hurry = a.chance(0.5) // or most of the crowd would stand in queues most of the time
+		a.once(ctx, c, choose)
+		a.drum.wait(ctx, time.Duration(float64(beat)*a.Pace))
+	}
 }
 
 // close closes a connection. Everything was released before, or is not believed in.
@@ -111,9 +126,9 @@ func (a *actor) close(c *client.Client) {
 }
 
 // once takes a lock, and what follows from it.
-func (a *actor) once(ctx context.Context, c *client.Client, choose func(*client.Client, []client.LockOption, check.Event) taking) {
+func (a *actor) once(ctx context.Context, c *client.Client, choose choice) {
 	event := check.Event{Kind: check.Ask, Op: subjects.OpAcquire, Request: a.request(), Hold: subjects.Connection, Grace: -1}
-	var opts []client.LockOption
+	opts := []client.LockOption{client.WithHolder(a.id)}
 	if a.chance(0.25) {
 		event.Hold, event.TTL = subjects.Static, a.between(2*time.Second, 8*time.Second)
 		opts = append(opts, client.WithStatic(), client.WithTTL(event.TTL))
@@ -121,7 +136,7 @@ func (a *actor) once(ctx context.Context, c *client.Client, choose func(*client.
 		event.TTL = a.between(2*time.Second, 8*time.Second)
 		opts = append(opts, client.WithTTL(event.TTL))
 	}
-	t := choose(c, opts, event)
+	t := choose(a, c, opts, event)
 	t.event.Wait = t.limit
 	patience := a.between(3*time.Second, 25*time.Second)
 	if a.chance(0.1) {

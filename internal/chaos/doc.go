@@ -18,7 +18,8 @@
 //
 // What is done to all that goes between two hosts is done to direct links and lanes as well; link-cut and its like are about direct links
 // alone, while the route works, so that messages take both ways and overtake each other. Clients hurry now and then, so that they have
-// lanes. A run counts both, how often they broke, and how many requests were passed on over direct links (ways.go, passed.go); without any of one kind it has failed.
+// lanes. Some processes have a crowd, too: workers that share a client, whose requests go in bundles. A run counts links and lanes, how often they
+// broke, and how many requests were passed on over direct links or came in bundles (ways.go, counted.go); without any of one kind it has failed.
 //
 // What cannot be done here, and is done by internal/sim: a machine that crashes with unsynced data (the kernel keeps what a killed
 // process has written), bits that flip on disks, clocks of another rate. The wall clock is moved in the daemon's own code (internal/fault):
@@ -30,6 +31,6 @@
 // # Reading order
 //
 // schedule.go, run.go (a run and its rounds), open.go, step.go (faults), node.go, worker.go (processes), operate.go, observe.go (what the run
-// sees of the cluster), splits.go, ways.go, passed.go, proxy.go; workload.go, claims.go, plain.go, bystander.go (what clients do), record.go, history.go, story.go,
+// sees of the cluster), splits.go, ways.go, counted.go, proxy.go; workload.go, claims.go, crowd.go, plain.go, bystander.go (what clients do), record.go, history.go, story.go,
 // ledger.go; jepsen.go, store.go. The command is in cmd.
 package chaos

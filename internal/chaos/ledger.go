@@ -44,9 +44,13 @@ func (r *run) entry() *Entry {
 	if err != nil {
 		r.note("%v", err)
 	}
+	clients := 0
+	for _, w := range r.workers {
+		clients += actors + w.crowd()
+	}
 	return &Entry{
 		Time: time.Now().UTC().Truncate(time.Second), What: "chaos", Seed: r.schedule.Seed, Seconds: r.since(),
-		Nodes: r.schedule.Nodes, Clients: r.schedule.Clients * actors, Operations: r.history.operations, Events: stats.Events,
+		Nodes: r.schedule.Nodes, Clients: clients, Operations: r.history.operations, Events: stats.Events,
 		Grants: stats.Grants, Beliefs: stats.Beliefs, Ordered: stats.Ordered, Undecided: stats.Undecided, Doubts: stats.Doubts,
 		Rounds: len(r.schedule.Rounds), Faults: r.faults, Ways: &ways, Violations: len(r.history.checker.Violations()) + len(r.problems),
 	}

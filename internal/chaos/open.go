@@ -65,7 +65,7 @@ func (r *run) open(ctx context.Context) (err error) {
 	watching, stop := context.WithCancel(ctx)
 	looking.Go(func() { r.doubts(watching) })
 	looking.Go(func() { r.withholds(watching) })
-	looking.Go(func() { r.countPassed(watching) })
+	looking.Go(func() { r.count(watching) })
 	r.stopLooking = func() { stop(); looking.Wait() }
 	for slot := 1; slot <= r.schedule.Clients; slot++ {
 		w := &worker{slot: slot}

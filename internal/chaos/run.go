@@ -63,7 +63,7 @@ type run struct {
 	drained, leftovers []*node // to be undrained, and to be forgotten
 	doubled            int     // times that the buckets were
 	splits             splits
-	passed             passed
+	counted            counted
 	zones              []zone
 }
 

@@ -10,7 +10,7 @@ import (
 )
 
 // Ways counts how often the ways came about that nothing may depend on, and how often they broke: direct links between nodes, each end by
-// itself, and lanes of clients; and the requests that nodes have passed on over direct links. A run in which there were none has proved
+// itself, and lanes of clients; and the requests that nodes have passed on over direct links, and those that came in bundles. A run in which there were none has proved
 // nothing about them.
 type Ways struct {
 	Links       int `json:"links"`
@@ -18,11 +18,13 @@ type Ways struct {
 	Passed      int `json:"passed"` // at least: a daemon that is killed takes some of its count with it
 	Lanes       int `json:"lanes"`
 	LanesBroken int `json:"lanes_broken"`
+	Bundled     int `json:"bundled"` // requests; at least, as those that were passed on
 }
 
 // waysUsed counts them in the logs, and takes what the daemons have counted.
 func (r *run) waysUsed() (w Ways, err error) {
-	w.Passed = r.passed.sum()
+	told := r.counted.sum()
+	w.Passed, w.Bundled = told.passed, told.bundled
 	for _, c := range []struct {
 		logs, text string
 		n          *int
@@ -43,9 +45,9 @@ func (r *run) waysUsed() (w Ways, err error) {
 
 // proved says what of the ways a run has not tried.
 func (w Ways) proved() error {
-	if w.Links == 0 || w.Lanes == 0 || w.Passed == 0 {
-		return fmt.Errorf("%d direct links and %d lanes came about, and %d requests were passed on over the links: that proves nothing about what there was none of",
-			w.Links, w.Lanes, w.Passed)
+	if w.Links == 0 || w.Lanes == 0 || w.Passed == 0 || w.Bundled == 0 {
+		return fmt.Errorf("%d direct links and %d lanes came about, %d requests were passed on over the links, and %d came in bundles: that proves nothing about what there was none of",
+			w.Links, w.Lanes, w.Passed, w.Bundled)
 	}
 	return nil
 }
@@ -75,10 +77,11 @@ func (w *Ways) add(o *Ways) {
 	w.Passed += o.Passed
 	w.Lanes += o.Lanes
 	w.LanesBroken += o.LanesBroken
+	w.Bundled += o.Bundled
 }
 
 // String is for people.
 func (w Ways) String() string {
-	return fmt.Sprintf("%d ends of direct links (%d broke), %d requests passed on over them, %d lanes (%d broke)",
-		w.Links, w.LinksBroken, w.Passed, w.Lanes, w.LanesBroken)
+	return fmt.Sprintf("%d ends of direct links (%d broke), %d requests passed on over them, %d lanes (%d broke), %d requests in bundles",
+		w.Links, w.LinksBroken, w.Passed, w.Lanes, w.LanesBroken, w.Bundled)
 }

@@ -16,12 +16,13 @@ import (
 
 // A run in which something did not come about has proved nothing about that.
 func TestWaysThatWereNotTried(t *testing.T) {
-	whole := Ways{Links: 2, Passed: 7, Lanes: 3}
+	whole := Ways{Links: 2, Passed: 7, Lanes: 3, Bundled: 5}
 	if err := whole.proved(); err != nil {
 		t.Error(err)
 	}
 	for name, none := range map[string]func(w *Ways){
 		"links": func(w *Ways) { w.Links = 0 }, "passed": func(w *Ways) { w.Passed = 0 }, "lanes": func(w *Ways) { w.Lanes = 0 },
+		"bundled": func(w *Ways) { w.Bundled = 0 },
 	} {
 		w := whole
 		if none(&w); w.proved() == nil {
@@ -29,7 +30,7 @@ func TestWaysThatWereNotTried(t *testing.T) {
 		}
 	}
 	sum := whole
-	if sum.add(&whole); sum.Passed != 14 {
+	if sum.add(&whole); sum.Passed != 14 || sum.Bundled != 10 {
 		t.Errorf("twice %v is %v", whole, sum)
 	}
 }
@@ -44,11 +45,11 @@ func TestPassedIsCounted(t *testing.T) {
 	defer nc.Close()
 	read := func() int {
 		t.Helper()
-		n, err := readPassed(t.Context(), c.Daemons[0].HTTPAddr())
+		n, err := readCounts(t.Context(), c.Daemons[0].HTTPAddr())
 		if err != nil {
 			t.Fatal(err)
 		}
-		return n
+		return n.passed
 	}
 	for end, i := time.Now().Add(patience), 0; read() < 3; i++ { // until there is a link, and the other node has buckets
 		if time.Now().After(end) {
@@ -59,13 +60,16 @@ func TestPassedIsCounted(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	var p passed
+	if n, err := readCounts(t.Context(), "127.0.0.1:0"); err == nil {
+		t.Errorf("nobody has counted %v", n)
+	}
+	var all counted
 	one, another := new(daemons.Process), new(daemons.Process)
-	p.set(one, read())
-	p.set(one, 1) // it cannot have fewer: this was asked earlier
-	p.set(another, 2)
-	if p.sum() != read()+2 {
-		t.Errorf("%d of %d", p.sum(), read()+2)
+	all.set(one, counts{passed: read(), bundled: 4})
+	all.set(one, counts{passed: 1, bundled: 1}) // it cannot have fewer: this was asked earlier
+	all.set(another, counts{passed: 2})
+	if want := (counts{passed: read() + 2, bundled: 4}); all.sum() != want {
+		t.Errorf("%v of %v", all.sum(), want)
 	}
 }
 

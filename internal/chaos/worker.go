@@ -28,8 +28,19 @@ type worker struct {
 	tape    *tape
 }
 
-// actors are the clients of one process.
+// actors are the clients of one process that have a connection each.
 const actors = 5
+
+// crowdSize is how many workers share one more client in some of the processes. So much is under way at a time that requests go in bundles.
+const crowdSize = 12
+
+// crowd is how many workers share a client in a process.
+func (w *worker) crowd() int {
+	if w.slot%3 == 1 {
+		return crowdSize
+	}
+	return 0
+}
 
 func (w *worker) name() string { return fmt.Sprintf("p%d.%d", w.slot, w.life) }
 
@@ -45,7 +56,7 @@ func (r *run) spawn(w *worker) error {
 		urls = append(urls, "nats://"+n.Listen)
 	}
 	text, err := json.Marshal(role{Process: w.name(), Seed: r.schedule.Seed<<16 + uint64(w.slot)<<8 + uint64(w.life), URLs: urls, //nolint:gosec // small numbers
-		Zones: r.zones, Tape: file, Pace: r.Pace})
+		Zones: r.zones, Tape: file, Pace: r.Pace, Crowd: w.crowd()})
 	if err != nil {
 		return fmt.Errorf("start client process %d: %w", w.slot, err)
 	}
@@ -87,7 +98,7 @@ func (r *run) attendClient(w *worker, p *daemons.Process) {
 
 // bury tells that the clients of a process are no more. The caller has w.mu, and has waited for the process.
 func (r *run) bury(w *worker) {
-	for i := range actors {
+	for i := range actors + w.crowd() {
 		r.own.add(check.Event{Kind: check.Died, Client: actorName(w.name(), i)})
 	}
 	r.tapes.Lock()

@@ -51,8 +51,9 @@ type role struct {
 	Seed    uint64   `json:"seed"`
 	URLs    []string `json:"urls"`
 	Zones   []zone   `json:"zones"`
-	Tape    string   `json:"tape"` // its recording
-	Pace    float64  `json:"pace"` // 1: as fast as it is meant to be; 2: half as fast
+	Tape    string   `json:"tape"`  // its recording
+	Pace    float64  `json:"pace"`  // 1: as fast as it is meant to be; 2: half as fast
+	Crowd   int      `json:"crowd"` // workers that share a client, besides those that have one each
 
 	Jepsen *jepsenWorker `json:"jepsen,omitempty"`
 }
@@ -79,7 +80,8 @@ type actor struct {
 	rng  *rand.Rand
 	next int // requests
 
-	hurry bool // to have it released at once; its locks are its own, so that it waits for nobody
+	hurry bool  // to have it released at once; its locks are its own, so that it waits for nobody
+	drum  *drum // of the crowd that it shares its client with
 
 	mu      sync.Mutex
 	pending string // acquire that the library is asked for
@@ -95,17 +97,22 @@ func (r *role) work() error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	var all sync.WaitGroup
-	kinds := []func(*actor, context.Context) error{(*actor).mutexes, (*actor).rwmutexes, (*actor).semaphores, (*actor).plain, (*actor).bystander}
-	failed := make(chan error, len(kinds))
-	for i, kind := range kinds {
-		seed := rand.New(rand.NewPCG(r.Seed, uint64(i))) //nolint:gosec // a test's choice
-		a := &actor{role: r, zone: r.Zones[seed.IntN(len(r.Zones))], rec: rec, rng: seed,
-			id: actorName(r.Process, i)}
+	failed := make(chan error, actors+1)
+	begin := func(a *actor, work func() error) {
 		all.Go(func() {
-			if err := kind(a, ctx); err != nil && ctx.Err() == nil {
+			if err := work(); err != nil && ctx.Err() == nil {
 				failed <- fmt.Errorf("%s: %w", a.id, err)
 			}
 		})
+	}
+	for i, kind := range []func(*actor, context.Context) error{
+		alone((*actor).mutex), alone((*actor).rwmutex), alone((*actor).semaphore), (*actor).plain, (*actor).bystander,
+	} {
+		a := r.actor(rec, i)
+		begin(a, func() error { return kind(a, ctx) })
+	}
+	if crowd := r.crowd(rec); len(crowd) > 0 {
+		begin(crowd[0], func() error { return claims(ctx, crowd, (*actor).mutex, (*actor).rwmutex, (*actor).semaphore) })
 	}
 	ended := make(chan struct{})
 	go func() { all.Wait(); close(ended) }()
@@ -126,6 +133,17 @@ func (r *role) work() error {
 	}
 }
 
+// alone has a worker take locks with a client of its own.
+func alone(choose choice) func(*actor, context.Context) error {
+	return func(a *actor, ctx context.Context) error { return claims(ctx, []*actor{a}, choose) }
+}
+
+// actor makes the process's client of a number.
+func (r *role) actor(rec *recorder, i int) *actor {
+	rng := rand.New(rand.NewPCG(r.Seed, uint64(i))) //nolint:gosec // a test's choice
+	return &actor{role: r, zone: r.Zones[rng.IntN(len(r.Zones))], rec: rec, rng: rng, id: actorName(r.Process, i)}
+}
+
 // servers are the addresses in an order of this client's own.
 func (a *actor) servers() string {
 	list := make([]string, len(a.URLs))
@@ -135,10 +153,10 @@ func (a *actor) servers() string {
 	return strings.Join(list, ",")
 }
 
-// connect connects through our client library, and tries again as long as it must.
-func (a *actor) connect(ctx context.Context, opts ...client.Option) (*client.Client, error) {
+// connect connects through our client library, for some workers, and tries again as long as it must.
+func (a *actor) connect(ctx context.Context, workers []*actor, opts ...client.Option) (*client.Client, error) {
 	opts = append(opts, client.WithName(a.id), client.WithNATSOptions(nats.DontRandomize()),
-		client.WithLogger(slog.New(&overhear{slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelInfo}), a})))
+		client.WithLogger(slog.New(&overhear{slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelInfo}), workers})))
 	if a.Creds != "" {
 		opts = append(opts, client.WithCredentials(a.Creds))
 	}
@@ -206,17 +224,26 @@ const (
 // had heard of it. The broker then has two requests for what is one to the caller.
 type overhear struct {
 	slog.Handler
-	a *actor
+	workers []*actor // that the client is for
 }
 
 // Handle implements slog.Handler.
 func (o *overhear) Handle(ctx context.Context, r slog.Record) error {
+	var name, holder string
 	r.Attrs(func(attr slog.Attr) bool {
-		if attr.Key == "anew" {
-			o.a.anew(attr.Value.String())
+		switch attr.Key {
+		case "anew":
+			name = attr.Value.String()
+		case "holder":
+			holder = attr.Value.String()
 		}
 		return true
 	})
+	for _, a := range o.workers {
+		if name != "" && a.id == holder {
+			a.anew(name)
+		}
+	}
 	if r.Level < slog.LevelError && r.Message != laneOpened && r.Message != laneBroken {
 		return nil
 	}
