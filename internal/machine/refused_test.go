@@ -61,16 +61,23 @@ func TestGrantOfARefusedAcquireIsCancelled(t *testing.T) {
 	}
 }
 
+// givenUp takes a lock in a session that stays, and gives up before the answer. It gives what was sent of that.
+func (s *script) givenUp(name string) (acquire, cancel sentMessage) {
+	s.t.Helper()
+	s.acquire(name, nil)
+	s.opened(1)
+	acquire = s.next(subjects.OpAcquire)
+	s.do(s.m.KeepSession)
+	s.do(func(now int64) { s.m.GiveUp(now, s.m.session.flight.head) })
+	return acquire, s.next(subjects.OpCancel)
+}
+
 // What was told of an acquire that its caller gave up is no more certain.
 func TestGrantOfACancelledAcquireIsCancelled(t *testing.T) {
 	for _, was := range []string{"waiting", "unseen", "cancelled", "released"} {
 		s := newScript(t)
-		s.acquire("a", nil)
-		s.opened(1)
-		acquire := s.next(subjects.OpAcquire)
-		s.do(s.m.KeepSession)
-		s.do(func(now int64) { s.m.GiveUp(now, s.m.session.flight.head) })
-		s.answer(s.next(subjects.OpCancel), &subjects.Cancelled{Request: "1", Was: was})
+		acquire, cancel := s.givenUp("a")
+		s.answer(cancel, &subjects.Cancelled{Request: "1", Was: was})
 		for range 3 {
 			beat := s.beatOf()
 			s.answer(beat, s.counts(beat, "a", 99))
@@ -196,12 +203,8 @@ func TestRevivedLateGrantIsReleased(t *testing.T) {
 // one whose cancel was refused,
 func TestRevivedTidiedGrantIsReleased(t *testing.T) {
 	s := newScript(t)
-	s.acquire("a", nil)
-	s.opened(1)
-	acquire := s.next(subjects.OpAcquire)
-	s.do(s.m.KeepSession)
-	s.do(func(now int64) { s.m.GiveUp(now, s.m.session.flight.head) })
-	s.answer(s.next(subjects.OpCancel), refusal(403, subjects.ReasonDenied, ""))
+	acquire, cancel := s.givenUp("a")
+	s.answer(cancel, refusal(403, subjects.ReasonDenied, ""))
 	s.grant(acquire, 10, nil)
 	s.answer(s.next(subjects.OpRelease), &subjects.Released{Token: 10})
 	s.revivedByKey("a", 10)
@@ -210,12 +213,7 @@ func TestRevivedTidiedGrantIsReleased(t *testing.T) {
 // one that was told while its cancel was under way, which says in another history that there was none,
 func TestRevivedGrantOfACancelIsReleased(t *testing.T) {
 	s := newScript(t)
-	s.acquire("a", nil)
-	s.opened(1)
-	acquire := s.next(subjects.OpAcquire)
-	s.do(s.m.KeepSession)
-	s.do(func(now int64) { s.m.GiveUp(now, s.m.session.flight.head) })
-	cancel := s.next(subjects.OpCancel)
+	acquire, cancel := s.givenUp("a")
 	s.grant(acquire, 10, nil)
 	s.answer(cancel, &subjects.Cancelled{Request: "1", Was: "unseen"})
 	s.revivedByKey("a", 10)
@@ -349,12 +347,7 @@ func TestOtherGrantOfAnUnprovedHoldIsCancelled(t *testing.T) {
 // or gave its call up.
 func TestOtherGrantOfACancelledAcquireIsCancelled(t *testing.T) {
 	s := newScript(t)
-	s.acquire("a", nil)
-	s.opened(1)
-	acquire := s.next(subjects.OpAcquire)
-	s.do(s.m.KeepSession)
-	s.do(func(now int64) { s.m.GiveUp(now, s.m.session.flight.head) })
-	cancel := s.next(subjects.OpCancel)
+	acquire, cancel := s.givenUp("a")
 	s.grant(acquire, 10, nil)
 	s.answer(cancel, &subjects.Cancelled{Request: "1", Was: "granted", Token: 10})
 	s.asksByKeyAndNumber("a", 10, acquire.req.Number)
