@@ -431,3 +431,27 @@ func TestVacancyIsOfTheBucketThatHasTheNameNow(t *testing.T) {
 	}
 	s.quiet()
 }
+
+// A closed client waits for nothing but the probe of a vacant bucket, and what that is answered is a map with another number of buckets,
+// which ends all vacancies: the session is closed then. (Simulator, seed 13400006540.)
+func TestCloseWhileAProbeIsToldOfMoreBuckets(t *testing.T) {
+	s := newScript(t)
+	s.begin("a")
+	waits := s.acquire("b", nil)
+	s.unreachable(s.next(subjects.OpAcquire))
+	s.pass(25 * time.Millisecond)
+	probe := s.next(subjects.OpCheck)
+	s.do(s.m.Close)
+	if !s.finished(waits) || s.m.Idle() || s.m.Calls() != 1 {
+		t.Fatalf("it does not wait for the probe: %s", s.m.Describe(s.now))
+	}
+	s.quiet()
+	moved := refusal(421, subjects.ReasonMoved, "")
+	moved.Map = &subjects.Map{Change: 9, Primary: make([]string, 8)}
+	s.answer(probe, moved)
+	s.answer(s.next(subjects.OpSessionClose), &subjects.SessionClosed{})
+	if !s.m.Idle() {
+		t.Errorf("not idle at the end: %s", s.m.Describe(s.now))
+	}
+	s.quiet()
+}

@@ -82,12 +82,11 @@ func (m *Machine) probed(now int64, p *Call, refusal *subjects.Refusal) {
 	if refusal != nil && refusal.Code == 421 {
 		m.moved(now, refusal.Map, false)
 	}
-	if p.state == finished {
-		return // the map has another number of buckets, and all vacancies are over
+	if p.state != finished { // or the map has another number of buckets, and all vacancies are over
+		m.occupy(p)
+		m.resendTo(now, p.bucket, nil)
+		m.hurry(now)
 	}
-	m.occupy(p)
-	m.resendTo(now, p.bucket, nil)
-	m.hurry(now)
 	m.closeOn(now)
 }
 
