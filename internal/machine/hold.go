@@ -317,7 +317,7 @@ func (m *Machine) haunt(h *Hold) {
 // releaseSettled takes the last word about the release of a hold.
 func (m *Machine) releaseSettled(now int64, c *Call, r Result) {
 	h := c.about
-	again := h.list == nowhere && h.goneAt != 0 // it was buried when it was asked for
+	again := h.buried()
 	m.gone(now, h)
 	m.finish(c, r)
 	if again && r.Refusal != nil && c.Req.Op == subjects.OpRelease {
@@ -330,7 +330,7 @@ func (m *Machine) gone(now int64, h *Hold) {
 	h.releasing = nil
 	switch {
 	case h.list == inGhosts:
-	case h.list == nowhere && h.goneAt != 0: // buried
+	case h.buried():
 		h.goneAt = now
 		return
 	case h.list == nowhere && h.home != nil && h.phase == Pending: // see stray
@@ -375,13 +375,20 @@ func tidyCall() *Call { return &Call{Req: &subjects.Request{}, role: toTidy} }
 
 // sendRelease has the broker end a hold. One without a key, whose acquire was cancelled or refused, is cancelled.
 func (m *Machine) sendRelease(now int64, h *Hold, outcome string, c *Call) {
-	if h.Grant.Key != 0 {
-		c.Req.Op, c.Req.Name, c.Req.Key, c.Req.Outcome = subjects.OpRelease, h.Grant.Name, h.Grant.Key, outcome
-	} else {
-		c.Req.Op, c.Req.Name, c.Req.Number = subjects.OpCancel, h.Grant.Name, h.number
-		if c.Req.Token = h.Grant.Token; c.Req.Token != 0 {
-			c.Req.Has |= subjects.HasToken
-		}
+	if h.Grant.Key == 0 {
+		m.sendCancel(now, h, h.Grant.Token, c)
+		return
+	}
+	c.Req.Op, c.Req.Name, c.Req.Key, c.Req.Outcome = subjects.OpRelease, h.Grant.Name, h.Grant.Key, outcome
+	c.about, h.releasing = h, c
+	m.start(now, c)
+}
+
+// sendCancel has the broker end a hold by the number of its acquire; the token is 0 if it is not known of which grant.
+func (m *Machine) sendCancel(now int64, h *Hold, token uint64, c *Call) {
+	c.Req.Op, c.Req.Name, c.Req.Number = subjects.OpCancel, h.Grant.Name, h.number
+	if c.Req.Token = token; token != 0 {
+		c.Req.Has |= subjects.HasToken
 	}
 	c.about, h.releasing = h, c
 	m.start(now, c)

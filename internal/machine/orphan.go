@@ -35,6 +35,9 @@ func (g *graves) add(h *Hold) {
 	g.oldest = (g.oldest + 1) % maxBuried
 }
 
+// buried says whether a hold is one of the graves': it is over by the broker's word, and in no list.
+func (h *Hold) buried() bool { return h.list == nowhere && h.goneAt != 0 }
+
 // revived finds the released holds that a bucket counts again, which explain, with some of those that it may count, what it told.
 // It gives what was chosen of may, as choose does.
 func (m *Machine) revived(now int64, b sentBeat, at *home, hash uint64, count int, may []*Hold) (chosen uint32, ok bool) {
@@ -57,7 +60,7 @@ func (m *Machine) revived(now int64, b sentBeat, at *home, hash uint64, count in
 func (m *Machine) finishedBefore(b sentBeat, at *home, of *graves, list []*Hold, most int) []*Hold {
 	for i := range of.holds {
 		h := of.holds[(of.oldest+len(of.holds)-1-i)%len(of.holds)]
-		if len(list) < most && h.home == at && m.counts(h) && h.list == nowhere && h.goneAt != 0 && h.goneAt < b.at {
+		if len(list) < most && h.home == at && m.counts(h) && h.buried() && h.goneAt < b.at {
 			list = append(list, h)
 		}
 	}
@@ -105,10 +108,7 @@ func (m *Machine) cancelBuried(now int64, h *Hold, why *subjects.Refusal) {
 	if why.Code != 403 && why.Code != 404 || h.number == 0 || !m.counts(h) || m.closing {
 		return
 	}
-	c := tidyCall()
-	c.Req.Op, c.Req.Name, c.Req.Number = subjects.OpCancel, h.Grant.Name, h.number
-	c.about, h.releasing = h, c
-	m.start(now, c)
+	m.sendCancel(now, h, 0, tidyCall())
 }
 
 // oldest gives the next holds of a bucket that were over before a time, the oldest first: they are forgotten first, and what a bucket
@@ -118,7 +118,7 @@ func (m *Machine) oldest(at *home, of *graves, asked *int, before int64) (list [
 	first := of.added - len(of.holds)
 	for *asked = max(*asked, first); *asked < of.added && len(list) < maxChecking; *asked++ {
 		h := of.holds[(of.oldest+*asked-first)%len(of.holds)]
-		if h.home == at && m.counts(h) && h.list == nowhere && h.goneAt != 0 && h.goneAt < before && h.releasing == nil {
+		if h.home == at && m.counts(h) && h.buried() && h.goneAt < before && h.releasing == nil {
 			list = append(list, h)
 		}
 	}
