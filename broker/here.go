@@ -118,11 +118,10 @@ func (z *zone) mapHere() error {
 		return nil
 	}
 	to := make(map[string]string)
-	for _, op := range drawn {
-		to[subjects.SimplePattern(op)] = z.here + op.String() + ".{{wildcard(1)}}"
-	}
-	if !wanted {
-		clear(to)
+	if wanted {
+		for _, op := range drawn {
+			to[subjects.SimplePattern(op)] = z.here + op.String() + ".{{wildcard(1)}}"
+		}
 	}
 	if err := z.d.nats.Here(z.name, to); err != nil && (wanted || !errors.Is(err, natsd.ErrNoZone)) {
 		return err

@@ -30,7 +30,6 @@ type sheaf struct {
 	text    []byte
 	n       int
 	alone   string // reply subject of the first answer
-	from    int    // where its JSON begins; 0: it is a refusal, which has headers when it goes by itself
 }
 
 // put takes an answer, if its caller takes sheaves.
@@ -40,21 +39,16 @@ func (s *sheaves) put(z *zone, to string, body subjects.Body) bool {
 		return false
 	}
 	f := s.of(z, subject)
-	before := len(f.text)
 	if f.text, ok = subjects.AppendAnswer(f.text, token, body); !ok {
 		return false
 	}
-	refusal, refused := body.(*subjects.Refusal)
 	code := 0
-	if refused {
+	if refusal, refused := body.(*subjects.Refusal); refused {
 		code = refusal.Code
 	}
 	z.d.metrics.answered(code)
 	if f.n == 0 {
-		f.alone, f.from = to, 0
-		if !refused {
-			f.from = before + len(token) + len(" 200 ")
-		}
+		f.alone = to
 	}
 	f.n++
 	if len(f.text) >= maxSheaf {
@@ -85,13 +79,14 @@ func (s *sheaves) of(z *zone, subject string) *sheaf {
 	return &s.all[i]
 }
 
-// send publishes what is in it; a single answer by itself.
+// send publishes what is in it; a single answer by itself, but for a refusal, which would need headers then.
 func (f *sheaf) send() {
-	switch {
-	case f.n == 0:
-	case f.n == 1 && f.from > 0:
-		f.zone.publish(f.alone, f.text[f.from:len(f.text)-1])
-	default:
+	if f.n == 0 {
+		return
+	}
+	if a, _, ok := subjects.NextAnswer(f.text); f.n == 1 && ok && !a.Refused {
+		f.zone.publish(f.alone, a.Body)
+	} else {
 		f.zone.publish(f.subject, f.text)
 	}
 	f.n, f.text = 0, f.text[:0]

@@ -53,8 +53,8 @@ func (s *Server) hereAccount(zone, id string) (*server.Account, error) {
 	return account, nil
 }
 
-func addHere(account *server.Account, zone string, to map[string]string) error {
-	for from, to := range to { // order: no subject matches two of them
+func addHere(account *server.Account, zone string, mappings map[string]string) error {
+	for from, to := range mappings { // order: no subject matches two of them
 		if err := account.AddMapping(from, to); err != nil {
 			return fmt.Errorf("requests of zone %s: %w", zone, err)
 		}
