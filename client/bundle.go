@@ -51,28 +51,28 @@ func hotSubject(subject string) (bucket, op string, ok bool) {
 	return bucket, op, ok
 }
 
-// joins says whether what the machine sends over an outlet may be in a bundle. The caller holds mu.
-func (c *Client) joins(o *outlet, a *machine.Action) bool {
-	number, operation, ok := hotSubject(a.Subject)
+// joins gives the operation of what the machine sends over an outlet, if that may be in a bundle, else "". The caller holds mu.
+func (c *Client) joins(o *outlet, subject, token string) (op string) {
+	number, op, ok := hotSubject(subject)
 	if !ok {
-		return false
+		return ""
 	}
-	_, token := cutToken(a.Reply)
 	id, first := c.first(token)
-	if op, _ := subjects.ParseOp(operation); id == 0 || !op.Bundled() || o.node == "" {
-		return false
+	if kind, _ := subjects.ParseOp(op); id == 0 || !kind.Bundled() || o.node == "" {
+		return ""
 	}
 	if o != c.home {
-		return true
+		return op
 	}
 	bucket, err := strconv.ParseUint(number, 10, 32)
 	if err != nil || !c.roads.near[uint32(bucket)] {
-		return false
+		return ""
 	}
 	if !first {
 		delete(c.roads.near, uint32(bucket))
+		return ""
 	}
-	return first
+	return op
 }
 
 // first gives the number of a call's token, and whether nothing that was registered later was sent.
@@ -121,7 +121,7 @@ func (c *Client) learn(g *subjects.Grant) {
 func (o *outlet) ask(queue []outgoing) (inbox, token string) {
 	joining := 0
 	for i := range queue {
-		if queue[i].joins && o.limits.Requests == 0 && !o.denied {
+		if queue[i].op != "" && o.limits.Requests == 0 && !o.denied {
 			inbox = queue[i].inbox
 			joining++
 		}

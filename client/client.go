@@ -209,8 +209,9 @@ func (c *Client) perform() (first *outlet) {
 		switch a.Kind {
 		case machine.Send:
 			o := c.outlet(a.Lane)
-			out := outgoing{joins: c.joins(o, &a), subject: a.Subject, body: a.Body}
+			out := outgoing{subject: a.Subject, body: a.Body}
 			out.inbox, out.token = cutToken(a.Reply)
+			out.op = c.joins(o, out.subject, out.token)
 			put(o, out)
 		case machine.Opened:
 			put(c.home, outgoing{kind: follow, subject: a.Subject})

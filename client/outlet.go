@@ -12,7 +12,7 @@ import (
 // outgoing is a message to be published, or a subscription to begin or to end.
 type outgoing struct {
 	kind    outgoingKind
-	joins   bool // it may be in a bundle
+	op      string // of a request that may be in a bundle; "": it goes by itself
 	subject string
 	inbox   string // of the reply subject: what comes between the client's inbox and the last token
 	token   string // the last one
@@ -74,7 +74,7 @@ func (o *outlet) publish(wait bool) bool {
 	}
 	for i := range o.batch {
 		msg := &o.batch[i]
-		if !msg.joins {
+		if msg.op == "" {
 			o.seal(node)
 			o.carryOut(msg)
 		} else if !o.add(msg, limits) {
@@ -94,8 +94,7 @@ func (o *outlet) add(msg *outgoing, limits subjects.BundleLimits) bool {
 	if o.bundle.Len() > 0 && msg.inbox != o.first.inbox {
 		return false
 	}
-	_, op, _ := hotSubject(msg.subject)
-	if !o.bundle.Add(limits, msg.token, op, msg.body) {
+	if !o.bundle.Add(limits, msg.token, msg.op, msg.body) {
 		return false
 	}
 	if o.bundle.Len() == 1 {
@@ -130,7 +129,7 @@ func (o *outlet) carryOut(msg *outgoing) {
 		delete(o.boxes, msg.subject)
 	default:
 		mark := ""
-		if msg.joins {
+		if msg.op != "" {
 			mark = subjects.TakesSheaves("")
 		}
 		o.put(msg.subject, o.c.inbox+msg.inbox+mark+msg.token, msg.body)
