@@ -197,9 +197,12 @@ func TestAFounderThatFindsAClusterJoinsIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer waiting.Close()
+	answered := make(chan error, 1) // the first answer is told; those after the test's end are nobody's matter
 	if _, err := waiting.Subscribe(subjectStatus, func(m *nats.Msg) {
-		if err := m.Respond(encode(Status{Identifier: identifier(9)})); err != nil {
-			t.Error(err)
+		err := m.Respond(encode(Status{Identifier: identifier(9)}))
+		select {
+		case answered <- err:
+		default:
 		}
 	}); err != nil {
 		t.Fatal(err)
@@ -216,6 +219,14 @@ func TestAFounderThatFindsAClusterJoinsIt(t *testing.T) {
 	k.complete(a, b)
 	if a.number() != 1 || b.number() != 2 {
 		t.Errorf("numbers %d and %d", a.number(), b.number())
+	}
+	select {
+	case err := <-answered:
+		if err != nil {
+			t.Error(err)
+		}
+	default:
+		t.Error("the node that belongs to none was not asked")
 	}
 }
 
