@@ -33,6 +33,22 @@ func eventually(t *testing.T, what string, is func() bool) {
 	}
 }
 
+// request asks whoever leads, and again where nobody does, or does not answer: an election may be on its way.
+func (n *node) request(subject string, body []byte) (answer []byte) {
+	n.t.Helper()
+	eventually(n.t, "an answer on "+subject, func() bool {
+		msg, err := n.conn.Request(subject, body, requestWait)
+		if err != nil && !errors.Is(err, nats.ErrNoResponders) && !errors.Is(err, nats.ErrTimeout) {
+			n.t.Fatal(err)
+		}
+		if err == nil {
+			answer = msg.Data
+		}
+		return err == nil
+	})
+	return answer
+}
+
 // leader waits until one of the nodes leads, and gives it and the others.
 func leader(t *testing.T, nodes ...*node) (*node, []*node) {
 	t.Helper()

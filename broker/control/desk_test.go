@@ -165,12 +165,9 @@ func TestChangesOfTools(t *testing.T) {
 		}
 	}
 	// The same from a tool that only has a connection.
-	msg, err := others[0].conn.RequestWithContext(within(t), subjectChange, shared.Command{Unlock: &shared.Lock{}}.Encode())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if answer, err := decodeMessage[changed](msg.Data); err != nil || answer.Err() != nil || answer.Change == 0 {
-		t.Errorf("unlock: %s, %v", msg.Data, err)
+	unlock := others[0].request(subjectChange, shared.Command{Unlock: &shared.Lock{}}.Encode())
+	if answer, err := decodeMessage[changed](unlock); err != nil || answer.Err() != nil || answer.Change == 0 {
+		t.Errorf("unlock: %s, %v", unlock, err)
 	}
 	before := lead.c.State()
 	for text, kind := range map[string]string{ // order: each is refused
@@ -183,11 +180,9 @@ func TestChangesOfTools(t *testing.T) {
 		`{"op":"raise","raise":{"level":2}}`:                             "command",
 		`{"op":"set","needs":2,"set":{"settings":{"min_quorum":"1"}}}`:   "level",
 	} {
-		if msg, err = others[0].conn.RequestWithContext(within(t), subjectChange, []byte(text)); err != nil {
-			t.Fatal(err)
-		}
-		if answer, err := decodeMessage[changed](msg.Data); err != nil || answer.Kind != kind || answer.Problem == "" {
-			t.Errorf("%s: %s, %v", text, msg.Data, err)
+		refusal := others[0].request(subjectChange, []byte(text))
+		if answer, err := decodeMessage[changed](refusal); err != nil || answer.Kind != kind || answer.Problem == "" {
+			t.Errorf("%s: %s, %v", text, refusal, err)
 		}
 	}
 	if after := lead.c.State(); after.Settings != before.Settings || after.AppliedBy() != before.AppliedBy() {
@@ -206,11 +201,8 @@ func TestARegistrationThatSaysMore(t *testing.T) {
 	text := `{"id":"zzzzzzzzzzzzzzzzzzzzzzzzzz","raft":77,"name":"later","level":1000,"start":5,"of_tomorrow":{"x":1}}`
 	answer := admission{WaitMS: 1}
 	for answer.WaitMS > 0 {
-		msg, err := a.conn.RequestWithContext(within(t), subjectRegister, []byte(text))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if answer, err = decodeMessage[admission](msg.Data); err != nil {
+		var err error
+		if answer, err = decodeMessage[admission](a.request(subjectRegister, []byte(text))); err != nil {
 			t.Fatal(err)
 		}
 	}

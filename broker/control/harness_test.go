@@ -24,7 +24,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const (
-	patience    = 10 * time.Second // bounds every wait of these tests
+	patience    = 30 * time.Second // bounds every wait of these tests
 	testLease   = 400 * time.Millisecond
 	testBuckets = 8
 )

@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
 // patience bounds every wait of these tests.
-const patience = 10 * time.Second
+const patience = 30 * time.Second
 
 func start(t *testing.T, zones ...conf.Zone) (*Server, *conf.Auth) {
 	t.Helper()
