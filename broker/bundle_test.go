@@ -29,7 +29,7 @@ type bundler struct {
 func newBundler(t testing.TB, nc *nats.Conn, d *broker.Daemon, user string) *bundler {
 	t.Helper()
 	b := &bundler{t: t, nc: nc, subject: "locks.b.~" + d.Node() + ".acquire." + user, inbox: nc.NewInbox() + "."}
-	b.sub = must(nc.SubscribeSync(b.inbox + "*"))
+	b.sub = must(nc.SubscribeSync(b.inbox + "*"))(t)
 	return b
 }
 
@@ -129,7 +129,7 @@ func TestBundle(t *testing.T) {
 		if err := nc.PublishRequest(hot, b.inbox+"~one", []byte(body)); err != nil {
 			t.Fatal(err)
 		}
-		msg := must(b.sub.NextMsg(patience))
+		msg := must(b.sub.NextMsg(patience))(t)
 		switch alone := to != "~"; {
 		case msg.Subject != b.inbox+to:
 			t.Errorf("%s is answered to %s", body, msg.Subject)
@@ -168,7 +168,7 @@ func TestBadBundles(t *testing.T) {
 		if err := nc.PublishRequest(b.subject, b.inbox+c.tokens, []byte(c.body)); err != nil {
 			t.Fatal(err)
 		}
-		msg := must(b.sub.NextMsg(patience))
+		msg := must(b.sub.NextMsg(patience))(t)
 		if read(t, msg).refused(c.code, c.reason); msg.Subject != b.inbox+c.tokens {
 			t.Errorf("the refusal came to %q", msg.Subject)
 		}
@@ -186,7 +186,10 @@ func TestWhoTakesSheavesWaits(t *testing.T) {
 	key := b.answers(`acquire {"name":"w"}`)[0].granted().text("key")
 	waiter := newBundler(t, nc, d, "anyone")
 	granted := make(chan []line, 1)
-	go func() { granted <- waiter.answers(`acquire {"name":"w","wait":"1m"}`, `acquire {"name":"v"}`) }()
+	go func() {
+		defer close(granted) // also if there are none
+		granted <- waiter.answers(`acquire {"name":"w","wait":"1m"}`, `acquire {"name":"v"}`)
+	}()
 	queued(t, nc, "w", 1)
 	b.answers(`release {"name":"w","key":"` + key + `"}`)
 	for _, l := range <-granted {
@@ -198,17 +201,24 @@ func TestWhoTakesSheavesWaits(t *testing.T) {
 func TestBundleAtAnotherNode(t *testing.T) {
 	c, conns := startNodes(t, 3)
 	b := newBundler(t, conns[0], c.Daemons[1], "anyone")
-	mine, others := nameAt(t, conns[0], c.Daemons[1].Node()), nameAt(t, conns[0], c.Daemons[2].Node())
-	got := b.answers(`acquire {"name":"`+others+`"}`, `acquire {"name":"`+mine+`","request":"r"}`)
-	got[0].refused("421", "moved")
-	got[1].granted()
-	primary := got[0].fields["error"].(map[string]any)["map"].(map[string]any)["primary"].([]any)
-	if n := scrape(t, c.Daemons[1])["oclocks_bundled_requests_total"]; n != 2 {
-		t.Errorf("%v requests came in bundles", n)
-	}
-	if at := primary[subjects.BucketOf(others, uint32(len(primary)))]; at != c.Daemons[2].Node() {
-		t.Errorf("the map that comes along has %v", at)
-	}
+	bundled := func() float64 { return scrape(t, c.Daemons[1])["oclocks_bundled_requests_total"] }
+	steady(t, func() error {
+		mine, others := nameAt(t, conns[0], c.Daemons[1].Node()), nameAt(t, conns[0], c.Daemons[2].Node())
+		before := bundled()
+		got := b.answers(`acquire {"name":"`+others+`"}`, `acquire {"name":"`+mine+`","request":"r"}`)
+		if got[0].code != "421" || got[1].fields["granted"] != true {
+			return fmt.Errorf("answers: %s, %s", got[0].msg.Data, got[1].msg.Data)
+		}
+		got[0].refused("421", "moved")
+		primary := got[0].fields["error"].(map[string]any)["map"].(map[string]any)["primary"].([]any)
+		if n := bundled() - before; n != 2 {
+			return fmt.Errorf("%v requests came in bundles", n)
+		}
+		if at := primary[subjects.BucketOf(others, uint32(len(primary)))]; at != c.Daemons[2].Node() {
+			return fmt.Errorf("the map that comes along has %v", at)
+		}
+		return nil
+	})
 }
 
 // Nobody's bundle is another's, and none brings anybody's answers into another's inbox.
@@ -221,7 +231,7 @@ func TestBundlesOfUsers(t *testing.T) {
 	mayNotPublish(t, mallory, own+aliceUser)
 	mayNotPublish(t, viewer, own+viewerUser)
 	mayNotSubscribe(t, mallory, own+"*")
-	victim := must(alice.SubscribeSync("_INBOX." + aliceUser + ".*"))
+	victim := must(alice.SubscribeSync("_INBOX." + aliceUser + ".*"))(t)
 	if err := alice.Flush(); err != nil {
 		t.Fatal(err)
 	}

@@ -104,9 +104,9 @@ func TestChosenReplySubjects(t *testing.T) {
 func TestSessionsKeepAndClose(t *testing.T) {
 	d := brokertest.Start(t)
 	nc := connect(t, url(d))
-	open := ask(t, nc, "locks.session-open.anyone", `{"ttl":"5s"}`)
+	open := ask(t, nc, "locks.session-open.anyone", `{"ttl":"25s"}`)
 	session := open.text("session")
-	if open.text("disconnect") != "ttl" || open.text("lease") != "5s" {
+	if open.text("disconnect") != "ttl" || open.text("lease") != "25s" {
 		t.Errorf("session-open: %s", open.msg.Data)
 	}
 	want := uint64(0)

@@ -14,7 +14,7 @@ import (
 // The locks of a client's session move with their names when the number of buckets is doubled: its keep-alives go on to cover
 // them, a waiter is granted in its turn, and the end of the session ends them all.
 func TestDoublingUnderASession(t *testing.T) {
-	const lease = 5 * time.Second
+	const lease = 8 * time.Second // a client that stands still for 6 s has lost its locks
 	c := brokertest.StartCluster(t, 3, t.TempDir(), func(s *conf.Settings) { s.Buckets, s.SessionLease = 4, lease })
 	ctx := t.Context()
 	open := func(d int) *client.Client {
@@ -48,7 +48,7 @@ func TestDoublingUnderASession(t *testing.T) {
 	queued(t, nc, "of the session/7", 1)
 	double(t, c.Daemons[1], 4)
 	double(t, c.Daemons[1], 8)
-	for end := time.Now().Add(2 * lease); time.Now().Before(end); <-time.After(lease / 8) {
+	for end := time.Now().Add(3 * lease / 2); time.Now().Before(end); <-time.After(lease / 8) {
 		for i, claim := range claims {
 			if state := claim.State(); state.String() == "lost" {
 				t.Fatalf("lock %d is lost", i)

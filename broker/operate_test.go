@@ -182,7 +182,8 @@ func TestJournalIsCompacted(t *testing.T) {
 // wait is told so, who waits is granted then, and holders go on meanwhile.
 func TestUncleanStartWaitsForLeases(t *testing.T) {
 	dir := t.TempDir()
-	lease := func(s *conf.Settings) { s.MaxLease, s.SessionLease = time.Second, time.Second }
+	const recovery = 3 * time.Second // what is asked while it lasts must come in time, also on a busy machine
+	lease := func(s *conf.Settings) { s.MaxLease, s.SessionLease = recovery, recovery }
 	d := brokertest.Start(t, brokertest.WithData(dir), lease)
 	nc := connect(t, url(d), nats.MaxReconnects(0))
 	held := ask(t, nc, "locks.acquire", `{"name":"held","ttl":"1h"}`).granted()
@@ -218,7 +219,8 @@ func TestUncleanStartWaitsForLeases(t *testing.T) {
 // life, so nothing is granted until every lease of before is over. The next start is one like any other.
 func TestAnOldJournalAlone(t *testing.T) {
 	dir, copied := t.TempDir(), t.TempDir()
-	lease := func(s *conf.Settings) { s.MaxLease, s.SessionLease = time.Second, time.Second }
+	const recovery = 3 * time.Second // what is asked while it lasts must come in time, also on a busy machine
+	lease := func(s *conf.Settings) { s.MaxLease, s.SessionLease = recovery, recovery }
 	run := func(do func(nc *nats.Conn)) {
 		d := brokertest.Start(t, brokertest.WithData(dir), lease)
 		do(connect(t, url(d), nats.MaxReconnects(0)))

@@ -65,35 +65,40 @@ func TestSimpleRequestsComeHereWhenThereAreMany(t *testing.T) {
 func TestRequestsArePassedOnDirectly(t *testing.T) {
 	c, conns := linkedNodes(t)
 	for at, nc := range conns {
-		session := ask(t, nc, "locks.session-open.anyone", `{"ttl":"20s"}`).text("session")
-		name := nameAt(t, nc, c.Daemons[(at+1)%3].Node())
-		direct, routed := passed(t, c.Daemons[at], "direct"), passed(t, c.Daemons[at], "nats")
-		static := acquire(t, nc, fmt.Sprintf(`{"name":%q,"data":{"a":[1]},"holder":"me"}`, name))
-		refused := ask(t, nc, "locks.acquire.anyone", fmt.Sprintf(`{"name":%q}`, name)).refused(409, "held")
-		if refused["holder"] != "me" {
-			t.Errorf("refused with %v", refused)
-		}
-		key := static.text("key")
-		renewed := ask(t, nc, "locks.renew.anyone", fmt.Sprintf(`{"name":%q,"key":%q,"ttl":"30s"}`, name, key)).granted()
-		if renewed.number("token") != static.number("token") {
-			t.Errorf("renewed: %v, not %v", renewed.fields, static.fields)
-		}
-		ask(t, nc, "locks.check.anyone", fmt.Sprintf(`{"name":%q,"token":%d}`, name, static.number("token")))
-		ask(t, nc, "locks.release.anyone", fmt.Sprintf(`{"name":%q,"key":%q}`, name, key))
-		ask(t, nc, "locks.release.anyone", fmt.Sprintf(`{"name":%q,"key":%q}`, name, key)).refused(404, "not_held")
-		body := fmt.Sprintf(`{"name":%q,"session":%q,"request":1}`, name, session)
-		own := acquire(t, nc, body)
-		if again := acquire(t, nc, body); again.number("token") != own.number("token") {
-			t.Errorf("asked again: %v, not %v", again.fields, own.fields)
-		}
-		ask(t, nc, "locks.release.anyone", fmt.Sprintf(`{"name":%q,"session":%q,"request":2,"key":%q}`, name, session, own.text("key")))
-		if n := passed(t, c.Daemons[at], "direct") - direct; n != 9 {
-			t.Errorf("%v of 9 requests were passed on directly", n)
-		}
-		if n := passed(t, c.Daemons[at], "nats") - routed; n != 0 {
-			t.Errorf("%v requests were passed on over NATS", n)
-		}
+		steady(t, func() error { return passedOnDirectly(t, c, at, nc) })
 	}
+}
+
+// passedOnDirectly asks at one node for what another one is primary of.
+func passedOnDirectly(t *testing.T, c *brokertest.Cluster, at int, nc *nats.Conn) error {
+	t.Helper()
+	session := ask(t, nc, "locks.session-open.anyone", `{"ttl":"20s"}`).text("session")
+	name := nameAt(t, nc, c.Daemons[(at+1)%3].Node())
+	direct, routed := passed(t, c.Daemons[at], "direct"), passed(t, c.Daemons[at], "nats")
+	static := acquire(t, nc, fmt.Sprintf(`{"name":%q,"data":{"a":[1]},"holder":"me"}`, name))
+	refused := ask(t, nc, "locks.acquire.anyone", fmt.Sprintf(`{"name":%q}`, name)).refused(409, "held")
+	if refused["holder"] != "me" {
+		t.Errorf("refused with %v", refused)
+	}
+	key := static.text("key")
+	renewed := ask(t, nc, "locks.renew.anyone", fmt.Sprintf(`{"name":%q,"key":%q,"ttl":"30s"}`, name, key)).granted()
+	if renewed.number("token") != static.number("token") {
+		t.Errorf("renewed: %v, not %v", renewed.fields, static.fields)
+	}
+	ask(t, nc, "locks.check.anyone", fmt.Sprintf(`{"name":%q,"token":%d}`, name, static.number("token")))
+	ask(t, nc, "locks.release.anyone", fmt.Sprintf(`{"name":%q,"key":%q}`, name, key))
+	ask(t, nc, "locks.release.anyone", fmt.Sprintf(`{"name":%q,"key":%q}`, name, key)).refused(404, "not_held")
+	body := fmt.Sprintf(`{"name":%q,"session":%q,"request":1}`, name, session)
+	own := acquire(t, nc, body)
+	if again := acquire(t, nc, body); again.number("token") != own.number("token") {
+		t.Errorf("asked again: %v, not %v", again.fields, own.fields)
+	}
+	ask(t, nc, "locks.release.anyone", fmt.Sprintf(`{"name":%q,"session":%q,"request":2,"key":%q}`, name, session, own.text("key")))
+	direct, routed = passed(t, c.Daemons[at], "direct")-direct, passed(t, c.Daemons[at], "nats")-routed
+	if direct != 9 || routed != 0 {
+		return fmt.Errorf("%v of 9 requests were passed on directly, and %v over NATS", direct, routed)
+	}
+	return nil
 }
 
 // Requests that wait are passed on over NATS, whose primary tells the caller himself.
@@ -115,7 +120,7 @@ func TestOneReplySubjectForMany(t *testing.T) {
 	c, conns := linkedNodes(t)
 	name := nameAt(t, conns[0], c.Daemons[1].Node())
 	inbox := nats.NewInbox()
-	answers := must(conns[0].SubscribeSync(inbox))
+	answers := must(conns[0].SubscribeSync(inbox))(t)
 	const n = 100
 	for range n {
 		if err := conns[0].PublishRequest("locks.acquire.anyone", inbox, fmt.Appendf(nil, `{"name":%q}`, name)); err != nil {
@@ -194,7 +199,7 @@ func TestPassedOnToNobody(t *testing.T) {
 	c, conns := startNodes(t, 3)
 	for i := range c.Daemons {
 		inbox := nats.NewInbox()
-		answers := must(conns[0].SubscribeSync(inbox))
+		answers := must(conns[0].SubscribeSync(inbox))(t)
 		if err := conns[0].Flush(); err != nil {
 			t.Fatal(err)
 		}
@@ -211,14 +216,14 @@ func TestPassedOnToNobody(t *testing.T) {
 func TestTooManyArePutOff(t *testing.T) {
 	c, conns := startNodes(t, 2)
 	inbox := nats.NewInbox()
-	answers := must(conns[0].SubscribeSync(inbox))
+	answers := must(conns[0].SubscribeSync(inbox))(t)
 	if err := conns[0].Flush(); err != nil {
 		t.Fatal(err)
 	}
 	empty := c.Daemons[0].FillAside(conf.DefaultZone)
 	c.Daemons[0].PassOn(conf.DefaultZone, "many", inbox, 99)
-	read(t, must(answers.NextMsg(patience))).refused(503, "unavailable")
+	read(t, must(answers.NextMsg(patience))(t)).refused(503, "unavailable")
 	empty()
 	c.Daemons[0].PassOn(conf.DefaultZone, "many", inbox, 99)
-	read(t, must(answers.NextMsg(patience))).granted()
+	read(t, must(answers.NextMsg(patience))(t)).granted()
 }

@@ -20,7 +20,7 @@ import (
 func (f *fakeCluster) takeBundles() *bundlesSeen {
 	seen := &bundlesSeen{t: f.t, limits: subjects.OwnBundleLimits(), last: map[string]uint64{}}
 	for _, n := range f.nodes {
-		sub, err := n.nc.Subscribe(subjects.BundlePattern(n.name), func(msg *nats.Msg) { seen.take(n, msg) })
+		sub, err := n.nc.Subscribe(subjects.BundlePattern(n.name), f.alive(func(msg *nats.Msg) { seen.take(n, msg) }))
 		must(f.t, err)
 		seen.subs = append(seen.subs, sub)
 		must(f.t, n.nc.Flush())

@@ -54,8 +54,12 @@ func TestPrimaryDies(t *testing.T) {
 func longestPause(t *testing.T, c *client.Client, name string, happens func(), d time.Duration) (longest time.Duration) {
 	t.Helper()
 	m := c.Mutex(name)
-	happening := time.AfterFunc(20*time.Millisecond, happens)
-	defer happening.Stop()
+	happened := make(chan struct{})
+	time.AfterFunc(20*time.Millisecond, func() {
+		defer close(happened)
+		happens()
+	})
+	defer func() { <-happened }()
 	for end := time.Now().Add(d); time.Now().Before(end); {
 		began := time.Now()
 		lockOf(t, m)
@@ -79,7 +83,7 @@ func TestWorkGoesOnThroughADeath(t *testing.T) {
 	var workers sync.WaitGroup
 	var done atomic.Int64
 	for w := range 12 {
-		c := f.connect(f.nodes[w%3], client.WithLease(2*time.Second))
+		c := f.connect(f.nodes[w%3], client.WithLease(fakeLease))
 		workers.Go(func() {
 			for i := w; done.Load() < enough; i++ {
 				lock := &locks[i%len(names)]
@@ -149,7 +153,7 @@ func TestBucketsMove(t *testing.T) {
 	t.Parallel()
 	f := startFakeCluster(t)
 	f.quiet = true
-	const lease = 4 * time.Second // a second of it is there for a slow machine to answer a keep-alive
+	const lease = fakeLease // half of it is there for a slow machine to answer a keep-alive
 	c, other := f.connect(f.nodes[0], client.WithLease(lease)), f.connect(f.nodes[1])
 	var claims []*client.Claim
 	for i := range 40 {
@@ -205,7 +209,7 @@ func TestNearest(t *testing.T) {
 		var err error
 		servers, err = c.Nearest(within(t))
 		must(t, err)
-		return servers[2].RTT == client.Unreachable
+		return servers[2].RTT == client.Unreachable && servers[1].RTT != client.Unreachable // which all are on a machine that stands still
 	})
 	if servers[2].Node != "n2" || servers[2].URL != "" || servers[0].RTT < 0 || servers[0].RTT > servers[1].RTT {
 		t.Errorf("%+v", servers)
@@ -252,6 +256,7 @@ func TestOnServers(t *testing.T) {
 			return slices.Contains(heard, want)
 		}
 	}
+	must(t, c.Conn().Flush()) // it is listened to
 	f.kill(f.nodes[0])
 	waitFor(t, "the word of the server's end", has("server.down n0"))
 	must(t, c.Conn().ForceReconnect())

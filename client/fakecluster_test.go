@@ -40,6 +40,9 @@ type fakeCluster struct {
 
 	stop    chan struct{}
 	running sync.WaitGroup
+
+	life sync.RWMutex // whoever is called by NATS has it
+	over bool         // nobody is any more: a test that has ended may not be told that it failed
 }
 
 type fakeNode struct {
@@ -53,7 +56,7 @@ type fakeNode struct {
 
 const (
 	fakeBuckets = 8
-	fakeLease   = 3 * time.Second
+	fakeLease   = 6 * time.Second // a machine may stand still for some of it
 )
 
 func startFakeCluster(t *testing.T, change ...func(*fakeCluster)) *fakeCluster {
@@ -114,6 +117,9 @@ func (f *fakeCluster) startNode(name string) *fakeNode {
 func (f *fakeCluster) close() {
 	close(f.stop)
 	f.running.Wait()
+	f.life.Lock()
+	f.over = true
+	f.life.Unlock()
 	for _, n := range f.nodes {
 		n.nc.Close()
 		n.srv.Shutdown()
@@ -121,14 +127,25 @@ func (f *fakeCluster) close() {
 	}
 }
 
+// alive gives a handler that is called only while the test goes on: the end of a connection does not wait for those of its messages.
+func (f *fakeCluster) alive(handle nats.MsgHandler) nats.MsgHandler {
+	return func(msg *nats.Msg) {
+		f.life.RLock()
+		defer f.life.RUnlock()
+		if !f.over {
+			handle(msg)
+		}
+	}
+}
+
 // serve subscribes to all but the buckets.
 func (n *fakeNode) serve() {
 	for _, op := range []subjects.Op{subjects.OpSessionOpen, subjects.OpSessionClose, subjects.OpInfo, subjects.OpServers} {
-		_, err := n.nc.QueueSubscribe(subjects.SimplePattern(op), "oclocks", n.receive)
+		_, err := n.nc.QueueSubscribe(subjects.SimplePattern(op), "oclocks", n.f.alive(n.receive))
 		must(n.f.t, err)
 	}
 	for _, pattern := range []string{subjects.SimplePattern(subjects.OpKeep), subjects.KeepNodePattern(n.name)} {
-		_, err := n.nc.Subscribe(pattern, n.receive)
+		_, err := n.nc.Subscribe(pattern, n.f.alive(n.receive))
 		must(n.f.t, err)
 	}
 	must(n.f.t, n.nc.Flush())
@@ -145,7 +162,7 @@ func (f *fakeCluster) promote(b int, n *fakeNode) {
 	var out bucket.Output
 	must(f.t, f.tables[b].Promote(f.now(), bucket.Term{Epoch: uint64(f.term), Term: f.term}, 0, &out))
 	f.primary[b] = n
-	sub, err := n.nc.QueueSubscribe(subjects.HotPattern(uint32(b)), "oclocks", n.receive)
+	sub, err := n.nc.QueueSubscribe(subjects.HotPattern(uint32(b)), "oclocks", f.alive(n.receive))
 	must(f.t, err)
 	n.hot[b] = sub
 	n.perform(out.Effects)
