@@ -54,6 +54,7 @@ type member struct {
 	errands []*errand  // acquires
 	waits   []*acquire // that are not answered
 	tools   []*tool
+	keeps   bool // what it has for long
 	back    bool // it has come back with the secret of an earlier process, whose holds it does not know
 }
 
@@ -88,7 +89,7 @@ func newMember(w *world, of *person, twin bool) *member {
 	of.processes++
 	c := &member{
 		w: w, of: of, name: fmt.Sprintf("%s.%s.%d", of.zone, of.user, of.processes), rate: w.mix.rate(w.rnd),
-		offset: w.between(second, 1000*second), armed: never, barred: map[int]int64{},
+		offset: w.between(second, 1000*second), armed: never, barred: map[int]int64{}, keeps: w.chance(w.mix.keeper),
 	}
 	c.box = fmt.Sprintf("_INBOX.%s.%d", of.user, of.processes)
 	w.inboxes[address{of.zone, c.box}] = c

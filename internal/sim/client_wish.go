@@ -179,7 +179,10 @@ func (c *member) submit(call *mind.Call) {
 // keepFor holds a lock for a while and gives it back. The owner looks at it before he does something, as he should.
 func (c *member) keepFor(cl *claim, until int64) {
 	w := c.w
-	silent := w.chance(w.mix.silent)
+	silent := c.keeps || w.chance(w.mix.silent)
+	if c.keeps {
+		until = w.now + w.between(w.mix.keep/2, 5*w.mix.keep)
+	}
 	var step func()
 	step = func() {
 		c.awake(func() {
@@ -320,14 +323,22 @@ func (c *member) check() {
 
 // force is an administrator who ends somebody's hold.
 func (c *member) force() {
-	if other := c.w.someClaim(c.of.zone); other != nil {
-		c.forceHold(other, c.w.draw(4) == 0)
+	other := c.w.someClaim(c.of.zone)
+	if other == nil {
+		return
 	}
+	if kept := other.c.claims[0]; kept.granted && c.w.draw(2) == 0 {
+		other = kept // what has been held for longest
+	}
+	c.forceHold(other, c.w.draw(4) == 0)
 }
 
 func (c *member) forceHold(other *claim, now bool) {
 	g := other.hold.Grant
 	c.w.forces++
+	if !now && c.w.chance(c.w.mix.deaf) {
+		other.c.deaf = max(other.c.deaf, c.w.now+c.w.between(500*ms, 6*second))
+	}
 	req := &subjects.Request{Op: subjects.OpForce, Name: g.Name, Token: g.Token, Now: now, RequestID: "force-" + itoa(c.w.forces),
 		Has: subjects.HasRequest}
 	c.raw(req, check.Event{Token: g.Token, Now: req.Now}, func(*mind.Result) {})

@@ -66,7 +66,7 @@
 //	fault_operator.go, fault_program.go  settings, members, moves, hand-overs, splits, programs of two levels
 //	fault_client.go, client_fault.go   clients
 //
-// In half of the seeds more goes wrong within milliseconds of a change of views (bursts). A kind counts only when it had an effect: a cut when a
+// In half of the seeds more goes wrong within milliseconds of a change of views (bursts), and machines come back as that is decided. A kind counts only when it had an effect: a cut when a
 // message has met it, a flipped bit when it was found, a setting when it was changed, a stalled goroutine when it had something to do. The driver takes
 // no more disks from the group of Raft than it can miss, and puts back old disks only where broker/control promises to notice.
 //

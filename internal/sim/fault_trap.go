@@ -1,13 +1,16 @@
 package sim
 
+import "slices"
+
 // Some mistakes show only if something goes wrong at one moment. The driver waits for these moments.
 
 // moment is one of them.
 type moment uint8
 
 const (
-	asksForView moment = iota // a primary proposes a view
-	getsLease                 // a node gets a lease that had none any more
+	asksForView  moment = iota // a primary proposes a view
+	getsLease                  // a node gets a lease that had none any more
+	losesBuckets               // the leader proposes views that take a node's buckets, since its lease has ended
 )
 
 // trap is what the driver does when a moment comes, once.
@@ -30,6 +33,9 @@ func (w *world) trap(m moment, until int64, do func(p *process) bool) bool {
 
 // moment tells that a moment has come.
 func (w *world) moment(m moment, p *process) {
+	if m == losesBuckets && w.mix.bursts && w.chance(0.2) && w.comesBack(p.m) {
+		return
+	}
 	kept := w.traps[:0]
 	for _, t := range w.traps {
 		if w.now >= t.until || w.healed || t.moment == m && t.do(p) {
@@ -69,34 +75,62 @@ var trapKinds = []kind{
 			return true
 		})
 	}},
-	{"leader slow to commit when a lease ends", (*world).lapse},
+	// It asks for a lease while its buckets are taken.
+	{"machine comes back as its buckets are taken", func(w *world) bool {
+		return w.trap(losesBuckets, w.now+6*second, func(p *process) bool { return w.comesBack(p.m) })
+	}},
+	{"primary silent until its buckets are taken", (*world).lapse},
 }
 
-// lapse silences a primary until its lease is about over, while what the leader decides takes its time. It asks for the next lease
-// while its buckets are taken from it, and what comes to it comes late: the lease, and later what it has missed meanwhile.
+// lapse silences a primary until its buckets are taken from it.
 func (w *world) lapse() bool {
+	const kind = "primary silent until its buckets are taken"
 	m, p := w.somePrimary(), w.leader()
 	if m == nil || p == nil || p.m == m {
 		return false
 	}
-	const kind = "leader slow to commit when a lease ends"
-	alone := w.between(700*ms, 1100*ms)
-	w.cutBetween(kind, []*machine{m}, w.except(m), alone, false)
-	slow := &impairment{kind: kind, steady: w.between(20*ms, 140*ms), until: w.now + alone + 400*ms}
-	late := &impairment{kind: kind, steady: w.between(80*ms, 300*ms), until: w.now + alone + second}
-	w.after(alone-w.between(50*ms, 250*ms), func() {
-		if w.healed {
-			return
-		}
-		w.set("balance changed", "balance", "true", "false") // something to miss
+	w.cutBetween(kind, []*machine{m}, w.except(m), w.between(1000*ms, 2500*ms), false)
+	return w.trap(losesBuckets, w.now+3*second, func(p *process) bool { return p.m == m && w.comesBack(p.m) })
+}
+
+// comesBack ends within milliseconds what cuts a machine off whose buckets are being taken, and says whether something does. It asks for a
+// lease while that is decided, which may take a while; and what it has missed may come late.
+func (w *world) comesBack(m *machine) bool {
+	const kind = "machine comes back as its buckets are taken"
+	cut := slices.ContainsFunc(w.except(m), func(o *machine) bool { return !w.connected(m, o) })
+	leads := w.leader()
+	if !cut || w.healed || w.now < w.quiet || w.recipe.without(kind) || leads == nil || leads.m == m {
+		return false
+	}
+	if w.draw(4) > 0 {
+		slow := &impairment{kind: kind, steady: w.between(2*ms, 60*ms), until: w.now + 400*ms}
 		for _, o := range w.except(m) {
-			in := w.link(o, m)
-			in.weak = append(in.weak, late)
-			if o != p.m {
-				there, here := w.link(p.m, o), w.link(o, p.m)
+			if o != leads.m {
+				there, here := w.link(leads.m, o), w.link(o, leads.m)
 				there.weak, here.weak = append(there.weak, slow), append(here.weak, slow)
 			}
 		}
+	}
+	w.after(w.between(0, 10*ms), func() {
+		if w.healed {
+			return
+		}
+		w.tell("%v comes back", m)
+		w.fault(kind)
+		for _, o := range w.except(m) {
+			w.mend(m, o)
+			w.mend(o, m)
+		}
 	})
-	return false
+	late := &impairment{kind: kind, steady: w.between(20*ms, 450*ms), until: w.now + 1200*ms}
+	w.after(w.between(0, 80*ms), func() {
+		if w.healed {
+			return
+		}
+		for _, o := range w.except(m) {
+			in := w.link(o, m)
+			in.weak = append(in.weak, late)
+		}
+	})
+	return true
 }

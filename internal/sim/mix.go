@@ -46,6 +46,8 @@ type mix struct {
 	silent float64 // chance of a holder to ask nothing meanwhile
 	tools  int     // the most that a session client has at a time
 	force  float64 // chance of a wish to end somebody else's hold to be carried out
+	deaf   float64 // chance of a holder whose hold is forced to hear no events then
+	keeper float64 // chance of a session client to keep what it has for long, and to ask nothing meanwhile
 	behind float64 // chance of a client's wall clock to be behind that of its user's earlier processes
 
 	bursts bool   // faults come within milliseconds of a change of views
@@ -100,6 +102,12 @@ func drawMix(r *rand.Rand, theme string) mix {
 	m.names, m.keep, m.silent, m.tools, m.force = len(lockNames), 3*second, 0.25, 1, 0.33
 	if some() {
 		m.crowd(r)
+	}
+	if some() {
+		m.deaf = r.Float64()
+	}
+	if r.IntN(2) == 0 {
+		m.keeper = r.Float64()
 	}
 	m.bursts = r.IntN(2) == 0
 	m.maxLease = time.Duration(2+r.IntN(3)) * time.Second

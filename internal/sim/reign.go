@@ -73,6 +73,11 @@ func (r *leading) carryOut(out *reign.Output) {
 		p.barred = out.Bar
 	}
 	for _, c := range out.Proposals {
+		for _, number := range c.Only.Ended {
+			if m := p.w.byNumber(number); m != nil {
+				p.w.moment(losesBuckets, m.p)
+			}
+		}
 		p.arb.propose(c.Limit, c.Command, c.Only, func(o outcome) {
 			res, ok := o.result.(shared.Result)
 			r.put(reign.Done{What: c.What, OK: o.err == nil && ok, Result: res})

@@ -36,7 +36,7 @@ var themes = []theme{
 	{"leases", []string{
 		"machine hears late, then is not heard", "machine is not heard at all", "machine is heard late", "machine stands still", "leader isolated",
 		"goroutine stalled", "leadership transferred", "machine isolated", "machine cut off as it gets a lease again",
-		"leader slow to commit when a lease ends", "primary cut off as it asks for a view",
+		"primary silent until its buckets are taken", "machine comes back as its buckets are taken", "primary cut off as it asks for a view",
 	}, func(m *mix, r *rand.Rand) {
 		if r.IntN(2) == 0 {
 			m.loss = r.Float64() * 0.1
