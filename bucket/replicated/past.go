@@ -81,7 +81,7 @@ func (p Past) Begin(number uint32, node, life uint64) (start Start, self chain.M
 
 // begins says whether a bucket begins when its node starts, and whether it is half of one and that half is missing here.
 func (p Past) begins(number uint32) (missing, ok bool) {
-	if _, there := p[number]; there || number < p.founded() {
+	if _, there := p[number]; there || number < p.founded() && !p.forgotten(number) {
 		return false, true
 	}
 	parent, known := p[ParentOf(number)]
@@ -93,6 +93,19 @@ func (p Past) begins(number uint32) (missing, ok bool) {
 		ok = parent.Table.Born() == 0 || parent.Table.Buckets() > number // else it is to be split
 	}
 	return true, ok
+}
+
+// forgotten says whether nobody knows here what the bucket was split into that another one may be half of: the copy of it that has nothing
+// is not the node's first one in its life, or cannot be used. Views may name the first one as a copy of its halves, and it may have had
+// something. A first copy that has nothing never had anything, and if views name it, there was nothing (seed 13700014287).
+func (p Past) forgotten(number uint32) bool {
+	for number > 0 {
+		number = ParentOf(number)
+		if start, there := p[number]; there {
+			return start.Table.Born() == 0 && (start.Spoiled != nil || uint32(start.Chain.State.Self.Inc) != 0)
+		}
+	}
+	return false
 }
 
 // founded is how many buckets there were at first, as far as this node has anything; if it has nothing, more than any number.

@@ -28,6 +28,10 @@ func TestBegins(t *testing.T) {
 	pending := func(table, half *bucket.Table) Start {
 		return Start{Table: table, Number: 1, Halves: []Half{{Seq: 2, Table: half}}}
 	}
+	empty := func(inc uint64, spoiled error) Start {
+		self := chain.Member{Node: 7, Inc: inc}
+		return Start{Table: bucket.New(bucket.Config{Bucket: 1, Buckets: 1 << 16}), Number: 1, Spoiled: spoiled, Chain: chain.Start{State: chain.State{Self: self}}}
+	}
 	unsplit := bucket.New(bucket.Config{Bucket: 1, Buckets: 2})
 	var out bucket.Output
 	if err := unsplit.Promote(bucket.Now{}, bucket.Term{Epoch: 1, Term: 1}, 0, &out); err != nil {
@@ -44,6 +48,12 @@ func TestBegins(t *testing.T) {
 	}{
 		"a new node":                 {number: 3, self: own},
 		"only a state":               {starts: Past{1: whole(bucket.New(bucket.Config{Bucket: 1, Buckets: 1 << 16}))}, number: 3, self: own},
+		"the first copy":             {starts: Past{1: empty(3<<32, nil)}, number: 3, self: own},
+		"begun anew":                 {starts: Past{1: empty(3<<32+1, nil)}, number: 3, self: other(3)},
+		"its half begun anew":        {starts: Past{1: empty(3<<32+1, nil)}, number: 7, self: other(7)},
+		"a half that was missed":     {starts: Past{1: empty(missedInc(1, 3), nil)}, number: 3, self: other(3)},
+		"a copy that is spoiled":     {starts: Past{1: empty(3<<32, ErrRecord)}, number: 3, self: other(3)},
+		"begun anew, another split":  {starts: Past{0: empty(3<<32+1, nil), 3: whole(half)}, number: 2, self: other(2)},
 		"there from the beginning":   {starts: Past{1: whole(unsplit)}, number: 0, self: own},
 		"has records":                {starts: Past{1: whole(kept), 3: whole(half)}, number: 3, self: own},
 		"not split yet":              {starts: Past{1: whole(unsplit)}, number: 3, later: true},
