@@ -45,7 +45,7 @@ type Config struct {
 	// Ask asks another node where it listens for this; "" if it does not.
 	Ask func(ctx context.Context, node uint64) (address string, err error)
 	// Receive is called for each new link, by the goroutine that reads it, and gives what takes its frames, which may be kept.
-	// An error closes the link.
+	// An error closes the link. Calls come one at a time, and for a link before that for the one which replaces it.
 	Receive func(link *Link) (take func(frame []byte) error)
 	// Down is called when a link is over and nothing comes over it any more; nil: nobody wants to know.
 	Down func(link *Link)
@@ -65,6 +65,8 @@ type Links struct {
 
 	conns atomic.Pointer[map[uint64]*Link] // by number; replaced as a whole
 	lost  atomic.Uint64
+
+	beginning sync.Mutex // of a link: it is put in its place, and Receive is called
 
 	mu     sync.Mutex // replacing conns
 	closed bool
@@ -161,12 +163,13 @@ func (l *Links) look() {
 // serve puts a connection in its place, in which it is until it is closed.
 func (l *Links) serve(c *Link) {
 	_ = c.send(beat) // the other end waits for it, before anything else; what is wrong has closed the connection
-	if err := l.put(c); err != nil {
+	take, err := l.begin(c)
+	if err != nil {
 		c.close(err)
 		return
 	}
 	l.cfg.Logger.Info("a direct link is up", "node", c.peer.Number, "address", c.out.RemoteAddr().String())
-	err := c.serve(l.cfg.Receive(c))
+	err = c.serve(take)
 	l.mu.Lock()
 	conns := maps.Clone(*l.conns.Load())
 	if conns[c.peer.Number] == c {
@@ -182,6 +185,16 @@ func (l *Links) serve(c *Link) {
 		l.lost.Add(1)
 		l.cfg.Logger.Log(context.Background(), lostLevel(err), "a direct link is down; its messages take the route meanwhile", "node", c.peer.Number, "reason", err)
 	}
+}
+
+// begin makes a link the one with its node.
+func (l *Links) begin(c *Link) (take func(frame []byte) error, err error) {
+	l.beginning.Lock()
+	defer l.beginning.Unlock()
+	if err := l.put(c); err != nil {
+		return nil, err
+	}
+	return l.cfg.Receive(c), nil
 }
 
 // put replaces an older connection with the same node: that one would not be made anew if it were any good.

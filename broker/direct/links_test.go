@@ -2,6 +2,7 @@ package direct
 
 import (
 	"fmt"
+	"io"
 	"net"
 	"strings"
 	"sync"
@@ -103,6 +104,45 @@ func TestANewerLinkReplacesAnOlderOne(t *testing.T) {
 		eventually(t, "its frame", func() bool { return len(second.frames(1)) == i+1 })
 	}
 	eventually(t, "the older ones are gone", func() bool { return second.Lost() >= 2 })
+}
+
+// A link that is replaced as soon as it is up is told of before the one that replaces it, so that nobody takes the older one for the newer.
+func TestLinksAreToldOfInTheirOrder(t *testing.T) {
+	p := newPlace(t)
+	told, goOn := make(chan *Link), make(chan struct{})
+	second := p.add(2, func(c *Config) {
+		c.Receive = func(link *Link) func([]byte) error {
+			told <- link
+			<-goOn
+			return func([]byte) error { return nil }
+		}
+	})
+	first := p.identified(1)
+	dial := func() {
+		t.Helper()
+		c, err := p.fakeClient(first, second.Addr().String(), protocol)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.ReadFull(c, make([]byte, headBytes)); err != nil { // its first beat: it is about to be put in its place
+			t.Fatal(err)
+		}
+	}
+	dial()
+	older := received(t, told)
+	dial()
+	select {
+	case <-told:
+		t.Error("the newer link is told of while the older one is")
+	case <-time.After(quick):
+	}
+	if second.Link(1) != older {
+		t.Error("the newer link is in its place before the older one was told of")
+	}
+	close(goOn)
+	if newer := received(t, told); newer == older || second.Link(1) != newer {
+		t.Error("the newer link is not in its place")
+	}
 }
 
 // A node that the cluster has removed has no link any more, and gets none.
