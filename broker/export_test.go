@@ -147,6 +147,19 @@ func (d *Daemon) HoldMapping(zone string) (release func()) {
 	return z.hereMu.Unlock
 }
 
+// FillOutward has a zone keep as many requests that were passed on over NATS as it may, until empty is called.
+func (d *Daemon) FillOutward(zone string) (empty func()) {
+	o := &d.zone(zone).outward
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.bytes += maxOutwardBytes + 1
+	return func() {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.bytes -= maxOutwardBytes + 1
+	}
+}
+
 // FillAside has a zone have as many requests put off as it may, until empty is called.
 func (d *Daemon) FillAside(zone string) (empty func()) {
 	n := &d.zone(zone).aside.requests

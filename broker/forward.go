@@ -84,14 +84,18 @@ func (t *task) forward(node uint64) {
 	z := t.zone
 	z.d.metrics.routed.Inc()
 	number, kept := z.outward.put(t)
-	err := z.pass(t, node, subjects.HotSubject(t.bucket, t.req.Op, t.in.User), z.nobody(number))
+	nobody := z.nobody(number)
+	if !kept {
+		nobody = z.nobodyFor(t.in.Reply)
+	}
+	err := z.pass(t, node, subjects.HotSubject(t.bucket, t.req.Op, t.in.User), nobody)
 	switch {
 	case err != nil && kept:
 		z.unheard(number)
 	case err != nil:
 		t.refuse(noPrimary())
 	case !kept:
-		t.free() // if nobody listens, its caller hears nothing
+		t.free()
 	}
 }
 

@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"encoding/base64"
 	"errors"
 	"slices"
 	"strconv"
@@ -161,8 +162,13 @@ func (z *zone) simple(msg *nats.Msg, rest string) bool {
 		msg.Subject = "locks." + rest
 		return true
 	}
-	if number, err := strconv.ParseUint(last, 10, 64); err == nil && msg.Header.Get("Status") == "503" {
+	if msg.Header.Get("Status") != "503" {
+		return false
+	}
+	if number, err := strconv.ParseUint(last, 10, 64); err == nil {
 		z.unheard(number)
+	} else if reply, err := base64.RawURLEncoding.DecodeString(last); err == nil && subjects.ValidReply(string(reply), "", true) {
+		z.answer(subjects.OpNone, string(reply), noPrimary(), nil)
 	}
 	return false
 }
@@ -170,6 +176,11 @@ func (z *zone) simple(msg *nats.Msg, rest string) bool {
 // nobody is where NATS says that nobody listens.
 func (z *zone) nobody(number uint64) string {
 	return z.here + nobodyToken + "." + strconv.FormatUint(number, 10)
+}
+
+// nobodyFor is where NATS says so of a request that is not kept: its caller is told then, and asks again.
+func (z *zone) nobodyFor(reply string) string {
+	return z.here + nobodyToken + "." + base64.RawURLEncoding.EncodeToString([]byte(reply))
 }
 
 // unheard has a request that was passed on and that nobody has heard decided about once more: the other node, or the route to it, is

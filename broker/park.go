@@ -50,9 +50,7 @@ func (s *shard) linger(t *task) {
 	}
 	time.AfterFunc(parking.LingerStep, func() {
 		t.zone.aside.take(t)
-		if !s.queue.put(t) {
-			t.refuse(overloaded())
-		}
+		t.again()
 	})
 }
 

@@ -212,6 +212,30 @@ func TestPassedOnToNobody(t *testing.T) {
 	}
 }
 
+// One that cannot be kept until NATS has taken it is refused if nobody listens there; who listens answers it as any other.
+func TestPassedOnToNobodyAndNotKept(t *testing.T) {
+	c, conns := startNodes(t, 2)
+	empty := c.Daemons[0].FillOutward(conf.DefaultZone)
+	defer empty()
+	ask := func(name string, node uint64) answer {
+		t.Helper()
+		inbox := conns[0].NewInbox() + ".~one"
+		answers := must(conns[0].SubscribeSync(inbox))(t)
+		if err := conns[0].Flush(); err != nil {
+			t.Fatal(err)
+		}
+		c.Daemons[0].PassOn(conf.DefaultZone, name, inbox, node)
+		msg, err := answers.NextMsg(patience)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return read(t, msg)
+	}
+	ask("lost", 99).refused(503, "unavailable")
+	name := nameAt(t, conns[0], c.Daemons[1].Node())
+	ask(name, 2).granted()
+}
+
 // One that would be decided about later is refused where its zone has too many of those, and not another zone's.
 func TestTooManyArePutOff(t *testing.T) {
 	c, conns := startNodes(t, 2)
