@@ -90,6 +90,7 @@ type Daemon struct {
 	reloading sync.Mutex // one Reload at a time, and none during Stop
 	zoneMu    sync.Mutex // starting, removing, changing zones
 	ready     atomic.Bool
+	still     atomic.Bool // a shard stands still: see pulse.go
 	drained   atomic.Bool // no more requests come: a shard that has nothing left ends
 	compact   chan struct{}
 	helpers   sync.WaitGroup // goroutines besides the shards and pumps; they end with over
@@ -221,6 +222,7 @@ func (d *Daemon) serve(ctx context.Context, state *shared.State) error {
 		d.helpers.Go(d.watchJournal)
 	}
 	d.helpers.Go(d.watchControl)
+	d.helpers.Go(d.watchShards)
 	if err := d.serveOperators(ctx); err != nil {
 		return err
 	}

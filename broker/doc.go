@@ -23,7 +23,7 @@
 // connection, and queued for the shards (inlet.go). The control plane (package control) runs on
 // goroutines of its own and tells the shards of views and leases with tasks that go before all requests (copies.go). The
 // rest, each on a goroutine of its own: adopting a new state of the shared configuration (adopt.go), serving the tools,
-// writing snapshots when the journal has grown and watching it (tables.go), telling clients of events (events.go), and, for each zone, ending
+// writing snapshots when the journal has grown and watching it (tables.go), watching whether the shards get on (pulse.go), telling clients of events (events.go), and, for each zone, ending
 // subscriptions (ending.go).
 //
 // # Several nodes

@@ -67,12 +67,16 @@ func (d *Daemon) ApplyZones(ctx context.Context, state *shared.State) error {
 }
 
 // Hold keeps the daemon's shards from working until release is closed; it returns when they stand still.
-func (d *Daemon) Hold(release <-chan struct{}) {
+func (d *Daemon) Hold(release <-chan struct{}) { d.HoldNext(release, func() {}) }
+
+// HoldNext is Hold for shards that stand still now: goOn lets them go on, with a batch in which they stand still before its requests.
+func (d *Daemon) HoldNext(release <-chan struct{}, goOn func()) {
 	held := make(chan struct{})
 	d.tell(func(*shard) {
 		held <- struct{}{}
 		<-release
 	})
+	goOn()
 	for range d.shards {
 		<-held
 	}

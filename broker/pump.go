@@ -183,7 +183,7 @@ func stopping() *subjects.Refusal {
 
 func overloaded() *subjects.Refusal {
 	return &subjects.Refusal{Code: 503, Reason: subjects.ReasonUnavailable, Why: subjects.WhyOverloaded,
-		RetryAfter: 100 * time.Millisecond, Message: "too many requests of this zone are waiting; ask again a little later"}
+		RetryAfter: 100 * time.Millisecond, Message: "this node takes no more requests of this zone now: too many wait, or it stands still; ask again a little later"}
 }
 
 func badSubject(err error) *subjects.Refusal {

@@ -20,6 +20,7 @@ type queue struct {
 	lanes map[*zone]*lane
 	turns []*lane       // lanes that have tasks, in the order of their turns
 	wake  chan struct{} // holds one token while there may be work
+	still bool          // its shard does not get on, and takes no requests
 }
 
 // lane is the FIFO of one zone (or of the daemon itself, zone nil), a ring buffer that shrinks when it runs empty.
@@ -34,7 +35,14 @@ func newQueue() *queue {
 	return &queue{lanes: make(map[*zone]*lane), wake: make(chan struct{}, 1)}
 }
 
-// put queues a task; false if the lane of its zone is full, and then the task is not queued.
+// rest begins or ends that no requests are taken.
+func (q *queue) rest(still bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.still = still
+}
+
+// put queues a task; false if the lane of its zone is full or the shard takes none, and then the task is not queued.
 // The daemon's own tasks (zone nil) have no limit: there is a bounded number of them by construction.
 func (q *queue) put(t *task) bool {
 	q.mu.Lock()
@@ -43,7 +51,7 @@ func (q *queue) put(t *task) bool {
 		l = &lane{}
 		q.lanes[t.zone] = l
 	}
-	if t.zone != nil && (l.size >= maxPending || l.bytes+t.size > maxPendingBytes) {
+	if t.zone != nil && (q.still || l.size >= maxPending || l.bytes+t.size > maxPendingBytes) {
 		q.mu.Unlock()
 		return false
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"runtime"
+	"sync/atomic"
 
 	"github.com/opencluster/oclocks/broker/edge"
 	"github.com/opencluster/oclocks/broker/parking"
@@ -23,19 +24,21 @@ const batchTasks = 256
 // shard owns a share of the buckets: those whose number is index modulo the number of shards. Only its goroutine
 // touches them. See doc.go for the phases of a batch.
 type shard struct {
-	d      *Daemon
-	index  int
-	slots  []*cell // by number of the bucket divided by the number of shards; nil: it has not begun here
-	cells  []*cell
-	next   []int64 // by cell: when it wants to be touched, boot time in nanoseconds
-	queue  *queue
-	timer  *boottime.Timer
-	keys   keySource
-	sealer *edge.Receipts
-	closed edge.ClosedConns
-	done   chan struct{}
-	lot    *parking.Lot[*zone, *task] // requests that stand at the cells
-	passed map[asker]*task            // that other nodes have passed on over passages, and that were taken and not answered
+	d       *Daemon
+	index   int
+	slots   []*cell // by number of the bucket divided by the number of shards; nil: it has not begun here
+	cells   []*cell
+	next    []int64 // by cell: when it wants to be touched, boot time in nanoseconds
+	queue   *queue
+	timer   *boottime.Timer
+	keys    keySource
+	sealer  *edge.Receipts
+	closed  edge.ClosedConns
+	done    chan struct{}
+	batches uint64                     // that were begun
+	inBatch atomic.Uint64              // which of them is; 0: none
+	lot     *parking.Lot[*zone, *task] // requests that stand at the cells
+	passed  map[asker]*task            // that other nodes have passed on over passages, and that were taken and not answered
 
 	zones map[string]bucket.ZoneSettings // of all cells' tables
 	told  *spread.Share[*chain.Replica, *cell]
@@ -113,6 +116,9 @@ func (s *shard) gather() {
 
 // batch feeds the tasks and what time has brought to the cells, and carries out what they want done.
 func (s *shard) batch(tasks []*task) {
+	s.batches++
+	s.inBatch.Store(s.batches)
+	defer s.inBatch.Store(0)
 	s.now = bucket.Now{Boot: boottime.Now(), Wall: fault.Wall().UnixMilli()}
 	s.out.Reset()
 	for i, at := range s.next {

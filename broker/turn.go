@@ -37,7 +37,7 @@ func (z *zone) turn(number uint32) {
 	z.turnMu.Lock()
 	defer z.turnMu.Unlock()
 	sub, there := z.hot[number]
-	wanted := z.d.turns[number].Load() && !z.quiet
+	wanted := z.d.turns[number].Load() && !z.quiet && !z.d.still.Load()
 	switch {
 	case wanted && !there:
 		sub, err := z.listen(subjects.HotPattern(number), queueGroup)

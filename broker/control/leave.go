@@ -40,6 +40,20 @@ func (c *Control) Leave(ctx context.Context) error {
 	return errors.Join(err, c.post.flush(context.WithoutCancel(ctx), c.ctx.Done())) // it says farewell though it ran out of time
 }
 
+// Rest begins or ends that this node asks for no leases, so that others take its buckets. One that leaves asks for none in any case.
+func (c *Control) Rest(rest bool) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.leaving || c.self.Number == 0 {
+		return nil
+	}
+	number := c.self.Number
+	if rest {
+		number = 0
+	}
+	return c.arb.Identify(number, nil)
+}
+
 // goAway steps the room until it is done.
 func (c *Control) goAway(ctx context.Context, number uint64) (leave.Output, error) {
 	room := leave.New(number)

@@ -1,0 +1,81 @@
+package broker
+
+import (
+	"time"
+)
+
+// A node whose shard stands still, since the disk does not take what the journal writes, say, goes on asking for leases, and then nobody
+// else may have its buckets for as long as that lasts. So it is watched whether the shards get on; a node one of which does not asks for no
+// lease, takes no requests and is asked about no bucket until it does. Its buckets go to others as those of a node that is gone, by their
+// views and leases; what the shard had begun takes effect, or none, as it does where a whole process stands still (bucket/replicated).
+const (
+	pulseTime = 250 * time.Millisecond
+
+	// stillPulses is for how many of them a shard may be in one batch: 5 s. They are counted, since all stands still where the process does.
+	stillPulses = 20
+)
+
+// pulse is what one look at the shards has seen.
+type pulse struct {
+	batches []uint64 // by shard
+	still   []int    // looks since its batch began
+}
+
+func newPulse(shards int) *pulse {
+	return &pulse{batches: make([]uint64, shards), still: make([]int, shards)}
+}
+
+// look says which shard stands still; -1: none.
+func (p *pulse) look(shards []*shard) (still int) {
+	still = -1
+	for i, s := range shards {
+		batch := s.inBatch.Load()
+		if batch == 0 || batch != p.batches[i] {
+			p.batches[i], p.still[i] = batch, 0
+			continue
+		}
+		if p.still[i]++; p.still[i] >= stillPulses {
+			still = i
+		}
+	}
+	return still
+}
+
+// watchShards leaves the buckets to others while a shard stands still.
+func (d *Daemon) watchShards() {
+	every := time.NewTicker(pulseTime)
+	defer every.Stop()
+	p := newPulse(len(d.shards))
+	for {
+		select {
+		case <-every.C:
+		case <-d.over:
+			return
+		}
+		switch still := p.look(d.shards); {
+		case still >= 0 && !d.still.Load() && !d.alone():
+			d.log.Error("a shard stands still: the node leaves its buckets to others until it gets on", "shard", still, "for", stillPulses*pulseTime)
+			d.control.Alert(-1, "the node stands still: is its disk in order? It leaves its buckets to others until it gets on")
+			d.rest(true)
+		case still < 0 && d.still.Load():
+			d.log.Warn("the shards get on again")
+			d.rest(false)
+		}
+	}
+}
+
+// rest begins or ends that the node wants no buckets.
+func (d *Daemon) rest(still bool) {
+	d.still.Store(still)
+	if err := d.control.Rest(still); err != nil {
+		d.log.Debug("the node's leases", "error", err)
+	}
+	for _, s := range d.shards {
+		s.queue.rest(still)
+	}
+	for _, z := range *d.zones.Load() { // order: each has its own
+		for number := range uint32(d.buckets()) {
+			z.turn(number)
+		}
+	}
+}
