@@ -81,11 +81,11 @@ func (c *Link) send(frames ...[]byte) error {
 	return err
 }
 
-// beat sends an empty frame, and closes the connection if nothing has come for too long.
-func (c *Link) beat() {
+// beat sends an empty frame, and closes the connection if nothing has come for more than so many beats.
+func (c *Link) beat(most int) {
 	if heard := c.heard.Load(); heard != c.before {
 		c.before, c.missed = heard, 0
-	} else if c.missed++; c.missed > maxMissed {
+	} else if c.missed++; c.missed > most {
 		c.close(ErrSilent)
 		return
 	}

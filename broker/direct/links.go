@@ -52,6 +52,7 @@ type Config struct {
 
 	limit   int           // bytes that wait for a socket; 0: maxWaiting
 	beat    time.Duration // 0: beatEvery
+	missed  int           // beats; 0: maxMissed
 	unasked int           // 0: tellUnasked
 }
 
@@ -81,6 +82,9 @@ func Start(cfg Config) *Links {
 	}
 	if cfg.beat == 0 {
 		cfg.beat = beatEvery
+	}
+	if cfg.missed == 0 {
+		cfg.missed = maxMissed
 	}
 	if cfg.unasked == 0 {
 		cfg.unasked = tellUnasked
@@ -145,7 +149,7 @@ func (l *Links) look() {
 				c.close(errRemoved)
 				continue
 			}
-			c.beat()
+			c.beat(l.cfg.missed)
 		}
 		for _, p := range peers {
 			if p.Number > l.cfg.Self {

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 )
 
 // Three nodes: all have links with all, and what is sent arrives whole and in order, whatever its size, from whoever sends it.
@@ -16,7 +15,7 @@ func TestFramesArriveInOrder(t *testing.T) {
 	p := newPlace(t)
 	nodes := map[uint64]*node{}
 	for number := range uint64(3) {
-		nodes[number+1] = p.add(number+1, func(c *Config) { c.beat = time.Second }) // the machine may be busy
+		nodes[number+1] = p.add(number + 1)
 	}
 	nodes[1].linked(t, 2, 3)
 	nodes[2].linked(t, 1, 3)

@@ -123,13 +123,23 @@ func (c *cluster) stop(i int) {
 // plain is a NATS connection of the test's own to the i-th node, and only to it.
 func (c *cluster) plain(i int) *nats.Conn {
 	c.t.Helper()
-	nc, err := nats.Connect(c.nodes[i].url, nats.DontRandomize(), nats.IgnoreDiscoveredServers(),
-		nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond))
-	if err != nil {
-		c.t.Fatal(err)
+	return c.dial(i)
+}
+
+// dial connects to the i-th node, and again where it was not in time: a server gives a client two seconds to say who it is.
+func (c *cluster) dial(i int, opts ...nats.Option) *nats.Conn {
+	c.t.Helper()
+	opts = append(opts, nats.DontRandomize(), nats.IgnoreDiscoveredServers(), nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond))
+	for late := time.Now().Add(patience); ; <-time.After(20 * time.Millisecond) {
+		nc, err := nats.Connect(c.nodes[i].url, opts...)
+		if err == nil {
+			c.t.Cleanup(nc.Close)
+			return nc
+		}
+		if time.Now().After(late) {
+			c.t.Fatalf("connect to node %d: %v", i+1, err)
+		}
 	}
-	c.t.Cleanup(nc.Close)
-	return nc
 }
 
 // urls are the addresses of all nodes, beginning with the i-th.

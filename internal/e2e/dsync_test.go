@@ -140,13 +140,13 @@ func (o *owner) watch(i int, over <-chan struct{}) {
 	select {
 	case s.to = <-believed:
 	case <-over:
-		s.to = boottime.Now()
+		now := boottime.Now()
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		if err := claim.Release(ctx); err != nil && !errors.Is(err, client.ErrLost) {
 			o.t.Errorf("release %s: %v", claim.Name(), err)
 		}
-		<-believed
+		s.to = min(now, <-believed) // it may have ended before, and not have been looked at yet
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -65,13 +65,7 @@ func (c *cluster) inside(i int) *nats.Conn {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	nc, err := nats.Connect(c.nodes[i].url, nats.IgnoreDiscoveredServers(), nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond),
-		nats.UserJWT(func() (string, error) { return creds.JWT, nil }, creds.Pair.Sign))
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	c.t.Cleanup(nc.Close)
-	return nc
+	return c.dial(i, nats.UserJWT(func() (string, error) { return creds.JWT, nil }, creds.Pair.Sign))
 }
 
 // admin is an operator at the i-th node.
@@ -141,6 +135,12 @@ func (c *cluster) until(nc *nats.Conn, what string, wanted []int, ok func(map[in
 		}
 		<-time.After(10 * time.Millisecond)
 	}
+}
+
+// inner asks one node, until it has answered.
+func (c *cluster) inner(nc *nats.Conn, i int) *inner {
+	c.t.Helper()
+	return c.until(nc, "an answer", []int{i}, func(all map[int]*inner) bool { return len(all[i].copies) > 0 })[i]
 }
 
 // whole waits until all wanted nodes have the same copies of all buckets, none is behind, and each bucket has all of them in

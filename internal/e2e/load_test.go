@@ -47,6 +47,10 @@ func startLoad(t testing.TB, urls []string, teams int) *load {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	l := &load{t: t, cancel: cancel, startedAt: boottime.Now()}
+	t.Cleanup(func() { // also of a test that has failed
+		cancel()
+		l.done.Wait()
+	})
 	for i := range teams {
 		c, err := client.Connect(ctx, urls[i%len(urls)], client.WithNATSOptions(nats.DontRandomize()))
 		if err != nil {
@@ -195,6 +199,9 @@ type crowd struct {
 	order   []int            // in which they were granted first
 	all     chan struct{}
 	want    int
+	over    bool // the test has ended, and may not be told that it failed
+
+	releasing sync.WaitGroup
 }
 
 // queueUp has n waiters ask, in order, on a connection that nobody disturbs. Whoever is granted releases at once.
@@ -202,6 +209,11 @@ func queueUp(t testing.TB, nc *nats.Conn, name string, n int) *crowd {
 	t.Helper()
 	c := &crowd{t: t, nc: nc, name: name, answers: make(map[int][]answer), all: make(chan struct{}), want: n}
 	c.inbox = nats.NewInbox()
+	t.Cleanup(func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.over = true
+	})
 	if _, err := nc.Subscribe(c.inbox+".*", func(m *nats.Msg) {
 		var i int
 		if _, err := fmt.Sscanf(m.Subject[len(c.inbox):], ".%d", &i); err == nil {
@@ -216,10 +228,19 @@ func queueUp(t testing.TB, nc *nats.Conn, name string, n int) *crowd {
 	return c
 }
 
+// wrong fails the test, while it goes on. It is called without mu.
+func (c *crowd) wrong(format string, args ...any) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.over {
+		c.t.Errorf(format, args...)
+	}
+}
+
 func (c *crowd) ask(i int) {
 	body := fmt.Sprintf(`{"name":%q,"kind":"static","ttl":"10m","wait":"10m","request":"w%d"}`, c.name, i)
 	if err := c.nc.PublishRequest("locks.acquire.anyone", fmt.Sprintf("%s.%d", c.inbox, i), []byte(body)); err != nil {
-		c.t.Errorf("waiter %d: %v", i, err)
+		c.wrong("waiter %d: %v", i, err)
 	}
 }
 
@@ -241,7 +262,7 @@ func (c *crowd) again() {
 func (c *crowd) hear(i int, body []byte) {
 	var a answer
 	if err := json.Unmarshal(body, &a); err != nil {
-		c.t.Errorf("waiter %d: %v: %s", i, err, body)
+		c.wrong("waiter %d: %v: %s", i, err, body)
 		return
 	}
 	if a.Error != nil && a.Error.Code == 503 { // "ask again": it does not stand in the queue
@@ -252,16 +273,19 @@ func (c *crowd) hear(i int, body []byte) {
 	a.at = boottime.Now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.over {
+		return
+	}
 	first := len(c.answers[i]) == 0
 	c.answers[i] = append(c.answers[i], a)
 	if !a.Granted || !first {
 		return
 	}
 	c.order = append(c.order, i)
+	c.releasing.Go(func() { c.release(a) })
 	if len(c.order) == c.want {
 		close(c.all)
 	}
-	go c.release(a)
 }
 
 // release gives a lock back, and asks until somebody has answered.
@@ -275,7 +299,7 @@ func (c *crowd) release(a answer) {
 		}
 		<-time.After(10 * time.Millisecond)
 	}
-	c.t.Errorf("the release of token %d is never answered", a.Token)
+	c.wrong("the release of token %d is never answered", a.Token)
 }
 
 func releaseBody(name string, a answer) []byte {
@@ -293,6 +317,7 @@ func (c *crowd) finish() (gap time.Duration) {
 		defer c.mu.Unlock()
 		c.t.Fatalf("%d of %d waiters were granted", len(c.order), c.want)
 	}
+	c.releasing.Wait()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var last answer

@@ -205,7 +205,7 @@ func TestPrimaryAndSecondaryCutOffTogether(t *testing.T) {
 		}
 	}
 	t.Logf("the island's last grant came %s after the cut", last)
-	if late := time.Second; last > nodeLease+late { // it may be on its way to us for a while
+	if late := 5 * time.Second; last > nodeLease+late { // it may be on its way to us for a while, on a busy machine
 		t.Errorf("an island goes on granting locks for %s; its lease is %s", last, nodeLease)
 	}
 	nc := c.plain(main[0])

@@ -16,7 +16,7 @@ import (
 )
 
 // patience bounds every wait for something that must come.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // binDir has the commands, built once for all tests.
 var binDir = sync.OnceValues(func() (string, error) {

@@ -262,7 +262,7 @@ func (c *cluster) stop() {
 			fmt.Fprintf(c.o.Log, "not all nodes have stopped within %s: killing them\n", c.o.Stop)
 			kill()
 		case <-c.o.Signals:
-			if time.Since(began) > sameSignal {
+			if time.Since(began) > c.o.same {
 				kill()
 			}
 		}

@@ -25,7 +25,7 @@ import (
 )
 
 const (
-	patience = 20 * time.Second
+	patience = time.Minute
 	// fakeEnv makes this test's binary act as a daemon; its value says how it misbehaves, "-" for not at all.
 	fakeEnv = "OCLOCKS_TEST_FAKE_DAEMON"
 	// runnerEnv makes it run a cluster, in the directory that it names, at the ports after the one behind a comma.
@@ -107,7 +107,7 @@ func freePort(t *testing.T) int {
 	t.Helper()
 	for port := 12000 + os.Getpid()%500*20; port < 30000; port += 10 {
 		free := true
-		for i := 1; i <= 4 && free; i++ {
+		for i := 1; i <= 9 && free; i++ { // those that come after the four nodes of a test are for another port of the same
 			for _, p := range []int{port + i, port + routeDistance + i, port + httpDistance + i} {
 				l, err := net.Listen("tcp", address(p))
 				if err != nil {
@@ -378,18 +378,33 @@ func TestANodeThatDoesNotStart(t *testing.T) {
 }
 
 func TestASecondSignalKills(t *testing.T) {
-	s := run(t, "stubborn", Options{Dir: t.TempDir(), Nodes: 1, Port: freePort(t), Stop: time.Hour})
+	s := run(t, "stubborn", Options{Dir: t.TempDir(), Nodes: 1, Port: freePort(t), Stop: time.Hour, same: time.Nanosecond})
 	pids := s.served(1)
 	s.signals <- syscall.SIGINT
 	s.logs("once more kills them")
-	s.signals <- syscall.SIGINT // the same one, by another way
-	<-time.After(2 * sameSignal)
-	if gone(pids["node1"]) {
-		t.Error("one signal that came twice kills")
-	}
 	s.signals <- syscall.SIGINT
 	if err := s.end(); err != nil || !gone(pids["node1"]) {
 		t.Errorf("got %v, gone %t", err, gone(pids["node1"]))
+	}
+	s.once.Do(func() {})
+}
+
+func TestASignalThatComesByTwoWaysIsOne(t *testing.T) {
+	s := run(t, "stubborn", Options{Dir: t.TempDir(), Nodes: 1, Port: freePort(t), Stop: time.Hour, same: time.Hour})
+	pid := s.served(1)["node1"]
+	s.signals <- syscall.SIGINT
+	s.logs("once more kills them")
+	for range 3 { // once the last is taken, those before it have had their consequences
+		s.signals <- syscall.SIGINT
+	}
+	if !eventually(func() bool { return len(s.signals) == 0 }) || dead(pid) {
+		t.Error("one signal that came twice kills")
+	}
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.end(); err != nil {
+		t.Error(err)
 	}
 	s.once.Do(func() {})
 }

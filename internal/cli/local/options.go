@@ -30,6 +30,8 @@ type Options struct {
 	Signals <-chan os.Signal // the first stops the nodes, the second kills them
 	Start   time.Duration    // how long a node may take until it serves; 0: a minute
 	Stop    time.Duration    // how long nodes may take to stop; 0: 20 s
+
+	same time.Duration // 0: sameSignal
 }
 
 // defaultNodes is how many nodes a new cluster has.
@@ -48,6 +50,9 @@ func (o *Options) validate() error {
 	}
 	if o.Stop == 0 {
 		o.Stop = 20 * time.Second
+	}
+	if o.same == 0 {
+		o.same = sameSignal
 	}
 	return nil
 }

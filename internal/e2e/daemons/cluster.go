@@ -1,6 +1,7 @@
 package daemons
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -37,21 +38,26 @@ func FreePorts(n int) ([]int, error) {
 	var ports []int
 	for tries := 100 * n; len(ports) < n; tries-- {
 		port := firstPort + rand.IntN(lastPort-firstPort)
-		l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", port))
-		if err != nil {
+		if err := errors.Join(free(port), free(port+besides)); err != nil {
 			if tries <= 0 {
 				return nil, fmt.Errorf("find a free port: %w", err)
 			}
 			continue
-		}
-		if err := l.Close(); err != nil {
-			return nil, fmt.Errorf("find a free port: %w", err)
 		}
 		if !slices.ContainsFunc(ports, func(p int) bool { return p == port || p == port+besides || p == port-besides }) {
 			ports = append(ports, port)
 		}
 	}
 	return ports, nil
+}
+
+// free says whether nobody listens there.
+func free(port int) error {
+	l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", port))
+	if err != nil {
+		return err
+	}
+	return l.Close()
 }
 
 // OnLoopback gives n nodes addresses and places below dir, and names after the number of those that there are.
