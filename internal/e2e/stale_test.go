@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -256,4 +257,53 @@ func TestOldPrimaryCascades(t *testing.T) {
 			t.Errorf("the old primary's grant took effect: %s", msg.Data)
 		}
 	}
+}
+
+// A bundle that is on its way to a primary while that stands still, and that it takes when it wakes up with other primaries of its buckets
+// in its place: nothing of it takes effect there, and nobody is told that it has.
+func TestABundleForAStoppedPrimary(t *testing.T) {
+	c := startCluster(t, 3)
+	c.balanced()
+	var nc *nats.Conn
+	p := leaveBehind(t, c, 1, func(*past) { nc = c.plain(1) })
+	inbox := nc.NewInbox() + "."
+	answers, err := nc.SubscribeSync(inbox + "*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var bundle subjects.Bundle
+	for token, request := range map[string]string{
+		"c0": `acquire {"name":%q,"kind":"static","ttl":"10m","request":"fourth"}`,
+		"c1": `renew {"name":%q,"key":"` + p.old.Key + `"}`,
+		"c2": `release {"name":%q,"key":"` + p.old.Key + `"}`,
+		"c3": `acquire {"name":%q,"kind":"static","ttl":"10m","wait":"1m","request":"fifth"}`,
+	} {
+		op, body, _ := strings.Cut(request, " ")
+		name := p.name
+		if op == "acquire" {
+			name = p.other
+		}
+		if !bundle.Add(subjects.OwnBundleLimits(), token, op, fmt.Appendf(nil, body, name)) {
+			t.Fatal("no room")
+		}
+	}
+	if err := nc.PublishRequest(subjects.BundleSubject(c.nodes[1].ID, subjects.Anyone), bundle.Reply(inbox), bundle.Body()); err != nil {
+		t.Fatal(err)
+	}
+	c.nodes[1].signal(syscall.SIGCONT)
+	told := 0
+	for wait := 2 * patience; ; wait = time.Second {
+		msg, err := answers.NextMsg(wait)
+		if err != nil {
+			break
+		}
+		told++
+		if text := string(msg.Data); !strings.Contains(text, `"error"`) {
+			t.Errorf("carried out: %s %s", msg.Subject, text)
+		}
+	}
+	if told == 0 {
+		t.Error("nothing of the bundle is answered")
+	}
+	p.stays()
 }
