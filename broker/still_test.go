@@ -29,7 +29,7 @@ func TestAShardStandsStill(t *testing.T) {
 		`acquire {"name":"`+name+`","request":"early"}`, `acquire {"name":"`+name+`","request":"waits","wait":"1m"}`)
 	var grant answer
 	eventually(t, "another node grants the lock, to who is connected to the one that stands still", func() bool {
-		msg, err := conns[1].Request(hot("acquire"), fmt.Appendf(nil, `{"name":%q,"request":"late"}`, name), patience/20)
+		msg, err := conns[1].Request(hot("acquire"), fmt.Appendf(nil, `{"name":%q,"request":"late","ttl":"10m"}`, name), patience/20)
 		if err != nil {
 			return false
 		}

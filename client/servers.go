@@ -181,7 +181,8 @@ func (c *Client) measure() {
 
 // OnServers has f called whenever a server comes, goes or changes, with the broker's event, in order, by one goroutine. After
 // a reconnect, over which events may have been missed, and when f is so slow that some were, the Type is Reconnected and Node
-// is empty: ask Servers or Nearest then. stop ends it; f may be under way for the last time when it returns.
+// is empty: ask Servers or Nearest then. stop ends it; f may be under way for the last time when it returns. Close waits for f, which must
+// not call it.
 func (c *Client) OnServers(f func(subjects.ServerEvent)) (stop func()) {
 	c.listening.Lock()
 	defer c.listening.Unlock()
