@@ -22,7 +22,7 @@ func (z *zone) bundle(msg *nats.Msg, user string, scratch []byte) []byte {
 	}
 	session := ""
 	for {
-		reply, op, body, more := requests.Next()
+		reply, op, body, more := requests.Next(&z.texts)
 		if !more {
 			z.sheaves.send()
 			return scratch
@@ -62,7 +62,7 @@ func (z *zone) decodeBundled(t *task, op subjects.Op, body []byte) *subjects.Ref
 	if z.stopping.Load() {
 		return stopping()
 	}
-	if refusal := t.req.Decode(op, body); refusal != nil {
+	if refusal := t.req.DecodeWith(&z.texts, op, body); refusal != nil {
 		return refusal
 	}
 	t.bucket = subjects.BucketOf(t.req.Name, uint32(z.d.buckets()))

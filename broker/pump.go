@@ -119,7 +119,7 @@ func (z *zone) prepare(t *task, addr subjects.Address, msg *nats.Msg) *subjects.
 	if addr.Path == subjects.Simple || addr.Path == subjects.Unnamed {
 		refusal = t.req.DecodeSimple(addr.Op, msg.Data, msg.Header)
 	} else {
-		refusal = t.req.Decode(addr.Op, msg.Data)
+		refusal = t.req.DecodeWith(&z.texts, addr.Op, msg.Data)
 	}
 	if refusal != nil {
 		return refusal

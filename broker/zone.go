@@ -37,6 +37,7 @@ type zone struct {
 	passages []*passage     // pump only: that have something to send
 	sheaves  sheaves        // pump only: refusals of what came in a bundle
 	simples  simpleRate     // pump only
+	texts    subjects.Texts // pump only: of requests, which the tables copy where they keep one
 
 	holds, waiters, sessionCount atomic.Int64
 

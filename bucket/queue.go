@@ -1,6 +1,7 @@
 package bucket
 
 import (
+	"strings"
 	"time"
 
 	"github.com/opencluster/oclocks/internal/mutant"
@@ -23,6 +24,7 @@ func (t *Table) addWaiter(w *want, sid uint32, ticket uint64, since int64) uint3
 	*waits = waiter{
 		want: *w, lock: lid, prev: more.end, ticket: ticket, since: since, deadline: never, parted: never,
 	}
+	waits.reply = t.lasting(w.reply)
 	if more.end != 0 {
 		t.waiters.at(more.end).next = id
 	} else {
@@ -53,6 +55,15 @@ func (t *Table) addWaiter(w *want, sid uint32, ticket uint64, since int64) uint3
 		t.startWait(id)
 	}
 	return id
+}
+
+// lasting is a copy of a request's text that stays as long as a waiter: it may be a part of a longer one. What a replica keeps of a
+// change is its own already.
+func (t *Table) lasting(text string) string {
+	if t.primary {
+		return strings.Clone(text)
+	}
+	return text
 }
 
 func (t *Table) bindWaiter(id, sid uint32) {

@@ -124,7 +124,7 @@ func (t *Table) applyMove(o *op) bool {
 		return false
 	}
 	w := t.waiters.at(id)
-	w.reply, w.wait = o.reply, o.wait
+	w.reply, w.wait = t.lasting(o.reply), o.wait
 	return true
 }
 

@@ -63,7 +63,7 @@ func (b *bundlesSeen) take(n *fakeNode, msg *nats.Msg) {
 		return
 	}
 	for count := 0; ; count++ {
-		reply, token, body, more := all.Next()
+		reply, token, body, more := all.Next(nil)
 		if !more {
 			if count < 2 || count > b.limits.Requests || len(msg.Data) > b.limits.Bytes {
 				b.t.Errorf("a bundle of %d requests and %d bytes", count, len(msg.Data))

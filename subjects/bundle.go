@@ -114,9 +114,9 @@ func badBundle(message string) *Refusal {
 	return &Refusal{Code: 400, Reason: ReasonBadRequest, Message: message}
 }
 
-// Next gives the next request: its reply subject, the token of its operation, which may be none, and its body. Both are part of the
-// bundle's body.
-func (r *Requests) Next() (reply string, op, body []byte, ok bool) {
+// Next gives the next request: its reply subject, made with texts, the token of its operation, which may be none, and its body. Both are
+// part of the bundle's body.
+func (r *Requests) Next(texts *Texts) (reply string, op, body []byte, ok bool) {
 	if len(r.body) == 0 {
 		return "", nil, nil, false
 	}
@@ -125,7 +125,7 @@ func (r *Requests) Next() (reply string, op, body []byte, ok bool) {
 	line, r.body, _ = bytes.Cut(r.body, newline)
 	token, r.tokens, _ = strings.Cut(r.tokens, bundleMark)
 	op, body, _ = bytes.Cut(line, space)
-	return r.inbox + token, op, body, true
+	return texts.Join(r.inbox, token), op, body, true
 }
 
 // BundleTokens gives the requests' own tokens of a bundle's reply subject, whose last token it is without the first mark.

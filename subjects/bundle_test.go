@@ -28,12 +28,12 @@ func TestBundle(t *testing.T) {
 		t.Fatal(refusal)
 	}
 	for i := range 3 {
-		reply, op, body, ok := requests.Next()
+		reply, op, body, ok := requests.Next(nil)
 		if want := fmt.Sprint("_INBOX.U.~c", i); !ok || reply != want || string(op) != "acquire" || string(body) != fmt.Sprintf(`{"name":"n%d"}`, i) {
 			t.Errorf("%q, %q, %q, %v", reply, op, body, ok)
 		}
 	}
-	if _, _, _, ok := requests.Next(); ok {
+	if _, _, _, ok := requests.Next(nil); ok {
 		t.Error("a fourth request")
 	}
 	if b.Reset(); b.Len() != 0 || len(b.Body()) != 0 || b.Reply("x.") != "x." {
@@ -184,7 +184,7 @@ func FuzzBundle(f *testing.F) {
 		inbox := reply[:strings.LastIndexByte(reply, '.')+1]
 		var tokens []string
 		for i := 0; ; i++ {
-			own, op, body, more := requests.Next()
+			own, op, body, more := requests.Next(nil)
 			if !more {
 				if i != len(lines)-1 || i > MaxBundle || !slices.Equal(tokens, slices.Collect(BundleTokens(reply[len(inbox)+1:]))) {
 					t.Fatalf("%d requests of %d lines, %q of %q", i, len(lines)-1, tokens, reply)

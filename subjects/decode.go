@@ -15,8 +15,12 @@ import (
 //
 // The fields that the operation does not know are passed over, but checked to be JSON. A field that it knows must be
 // there once, have the right type and be within the limits, and the fields must go together.
-func (r *Request) Decode(op Op, body []byte) *Refusal {
-	d := decoder{r: r, known: op}
+func (r *Request) Decode(op Op, body []byte) *Refusal { return r.DecodeWith(nil, op, body) }
+
+// DecodeWith is Decode that makes the name and the text of the session with texts: whoever keeps them for longer than the request makes
+// copies.
+func (r *Request) DecodeWith(texts *Texts, op Op, body []byte) *Refusal {
+	d := decoder{r: r, known: op, texts: texts}
 	if !d.begin(body) {
 		return d.refusal
 	}
@@ -55,6 +59,7 @@ type decoder struct {
 	r       *Request
 	known   Op
 	session string // that was there before
+	texts   *Texts // for what lives no longer than the request; nil: each is its own
 	seen    fieldSet
 	field   field // the one that is being read, for refusals
 	request value // resolved when it is known whether there is a session
@@ -244,7 +249,7 @@ func (d *decoder) setString(v value) {
 			r.Session = d.session
 			return
 		}
-		r.Session = d.text(v, 1, MaxOpaque)
+		r.Session = d.textIn(d.texts, v, 1, MaxOpaque)
 	case fieldHolder:
 		r.Holder = d.text(v, 0, MaxHolder)
 	case fieldOutcome:

@@ -103,7 +103,9 @@ func (d *decoder) duration(v value, most time.Duration) time.Duration {
 }
 
 // text decodes a string of least to most bytes.
-func (d *decoder) text(v value, least, most int) string {
+func (d *decoder) text(v value, least, most int) string { return d.textIn(nil, v, least, most) }
+
+func (d *decoder) textIn(texts *Texts, v value, least, most int) string {
 	text, ok := v.text()
 	switch {
 	case !ok:
@@ -113,7 +115,7 @@ func (d *decoder) text(v value, least, most int) string {
 	case len(text) < least:
 		d.refuse(d.field, fmt.Sprintf("%s is empty; give it a value or leave the field out", d.field))
 	default:
-		return string(text)
+		return texts.Of(text)
 	}
 	return ""
 }
@@ -171,7 +173,7 @@ func (d *decoder) setName(name []byte) {
 	case len(name) > MaxName:
 		d.refusal = tooLarge(d.field, fmt.Sprintf("%s has %d bytes; send %d at most", d.field, len(name), MaxName))
 	default:
-		d.r.Name = string(name)
+		d.r.Name = d.texts.Of(name)
 	}
 }
 

@@ -13,9 +13,10 @@ import (
 // Receipts signs grants, so that a holder can prove its hold to a cluster that has lost it (reclaim, in recovery). Not
 // safe for concurrent use.
 type Receipts struct {
-	mac hash.Hash
-	buf []byte
-	sum []byte
+	mac  hash.Hash
+	buf  []byte
+	sum  []byte
+	made subjects.Texts // they live as long as the grants that they are in: for moments
 }
 
 // NewReceipts derives the key from the cluster's secret (32 bytes).
@@ -50,5 +51,6 @@ func (r *Receipts) Sign(zone string, g *subjects.Grant) string {
 	r.mac.Reset()
 	r.mac.Write(b)
 	r.sum = r.mac.Sum(r.sum[:0])
-	return tokenText.EncodeToString(r.sum[:macLen])
+	r.buf = tokenText.AppendEncode(r.buf[:0], r.sum[:macLen])
+	return r.made.Of(r.buf)
 }

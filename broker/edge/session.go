@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/opencluster/oclocks/bucket"
@@ -51,6 +52,9 @@ func (s *Sessions) Verify(user, token string) (bucket.Session, error) {
 		if len(s.verified) >= maxSessionCache {
 			clear(s.verified)
 		}
+		// Copies: the request's own texts may be parts of longer ones.
+		key.user, key.token = strings.Clone(user), strings.Clone(token)
+		session.ID = key.token[:len(session.ID)]
 		s.verified[key] = session
 	}
 	return session, nil
