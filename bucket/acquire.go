@@ -271,11 +271,13 @@ func (t *Table) grantee(w *want) (sid uint32, ok bool) {
 
 // grantOf is the answer to who was granted the lock at the cursor.
 func (t *Table) grantOf(w *want, sid uint32, token, ticket uint64) *subjects.Grant {
-	return &subjects.Grant{
+	g := t.answers.grant()
+	*g = subjects.Grant{
 		Name: t.at.name, Key: w.key, Token: token, Mode: w.mode, Take: w.take, Slots: w.slots, Kind: w.kind,
 		TTL: w.ttl, Lease: t.lease(w.kind, w.ttl, sid), Bucket: t.cfg.Bucket, Epoch: t.epoch, Ticket: ticket,
 		Session: w.session, User: w.user,
 	}
+	return g
 }
 
 // granted tells the zone.

@@ -29,8 +29,8 @@ func (t *Table) Apply(change []byte, out *Output) error {
 	t.begin(Now{}, out)
 	t.change.open = true
 	defer t.finish()
-	c := coder{buf: change[n:], reading: true}
-	whole := oneText(c.buf)
+	c := coder{buf: change[n:], reading: true, answers: &t.answers}
+	whole := t.oneText(c.buf)
 	for len(c.buf) > 0 {
 		var o op
 		num(&c, &o.code, uint64(opLimit)-1)
@@ -59,12 +59,12 @@ func (t *Table) Apply(change []byte, out *Output) error {
 
 // oneText is a change as one string, of which the texts of its ops are parts: for its effects, which live for some seconds, and for
 // what only looks something up. A long change has a text each time, so that none keeps someone's data in memory.
-func oneText(change []byte) string {
+func (t *Table) oneText(change []byte) string {
 	const most = 512
 	if len(change) > most {
 		return ""
 	}
-	return string(change)
+	return t.made.Of(change)
 }
 
 // keeps says whether the table keeps texts of an op as they are. It copies those of others where it keeps one.

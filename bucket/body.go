@@ -24,7 +24,7 @@ func bodyFields(c *coder, body *subjects.Body, user, session string) {
 	kind := kindOf(*body)
 	num(c, &kind, uint64(bodyNone))
 	if c.reading {
-		*body = newBody(kind)
+		*body = c.newBody(kind)
 	}
 	switch b := (*body).(type) {
 	case *subjects.Grant:
@@ -75,11 +75,17 @@ func kindOf(body subjects.Body) bodyKind {
 	return bodyNone
 }
 
-func newBody(kind bodyKind) subjects.Body {
+func (c *coder) newBody(kind bodyKind) subjects.Body {
 	switch kind {
 	case bodyGrant:
+		if c.answers != nil {
+			return c.answers.grant()
+		}
 		return new(subjects.Grant)
 	case bodyReleased:
+		if c.answers != nil {
+			return c.answers.release()
+		}
 		return new(subjects.Released)
 	case bodyQueued:
 		return new(subjects.Queued)

@@ -11,8 +11,9 @@ import (
 type coder struct {
 	buf     []byte // written so far, or left to read
 	reading bool
-	bad     bool   // what was read is malformed; everything read from then on is zero
-	whole   string // what ends with buf, if texts are to be read as parts of one string; else each is its own
+	bad     bool     // what was read is malformed; everything read from then on is zero
+	whole   string   // what ends with buf, if texts are to be read as parts of one string; else each is its own
+	answers *answers // that bodies are read into; nil: each is its own
 }
 
 // integer is what num can code. Negative numbers cannot be coded: they are read back as malformed.

@@ -29,7 +29,9 @@ func (t *Table) release(c *call) {
 	token := t.holds.at(id).token
 	held := t.heldFor(id)
 	t.do(&op{code: opEnd, token: token, why: whyReleased, span: held, text: c.req.Outcome})
-	t.answer(c, &subjects.Released{Token: token, Held: held})
+	released := t.answers.release()
+	*released = subjects.Released{Token: token, Held: held}
+	t.answer(c, released)
 	t.settle()
 }
 
@@ -168,7 +170,8 @@ func (t *Table) renew(c *call) {
 // renewed is the grant of a hold as it is now.
 func (t *Table) renewed(id uint32) *subjects.Grant {
 	h, l := t.holds.at(id), t.lock()
-	g := &subjects.Grant{
+	g := t.answers.grant()
+	*g = subjects.Grant{
 		Name: t.at.name, Key: h.key, Token: h.token, Mode: l.mode, Take: t.take(h), Kind: h.kind(), TTL: h.ttl,
 		Lease: t.lease(h.kind(), h.ttl, h.session), Bucket: t.cfg.Bucket, Epoch: t.epoch, Beat: t.beat(h.session),
 		Durable: t.durable(h.kind(), h.ttl, h.session), User: t.texts.text(h.user), Session: t.sessionName(h.session),

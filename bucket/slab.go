@@ -15,6 +15,9 @@ type slab[T any] struct {
 // maxRecords is how many records a slab can number: three bits of a timer say what it is a timer of.
 const maxRecords = 1<<29 - 1
 
+// keepFree is for how many released numbers an empty slab keeps the room: else a lock that comes and goes would make it each time.
+const keepFree = 64
+
 // take gives out an empty record.
 func (s *slab[T]) take() (uint32, *T) {
 	s.live++
@@ -42,7 +45,10 @@ func (s *slab[T]) release(id uint32) {
 		if len(chunks) > 1 {
 			chunks = [][]T{chunks[0]} // a list of its own: the old one would keep all of them
 		}
-		*s = slab[T]{bits: s.bits, chunks: chunks}
+		*s = slab[T]{bits: s.bits, chunks: chunks, free: s.free[:0]}
+		if cap(s.free) > keepFree {
+			s.free = nil
+		}
 		return
 	}
 	s.free = append(s.free, id)

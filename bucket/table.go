@@ -56,6 +56,8 @@ type Table struct {
 	sessions slab[session]
 	entries  slab[entry]
 	outcomes spares
+	answers  answers        // that were not given yet
+	made     subjects.Texts // of the changes that were applied, for their effects
 
 	// The primary's own.
 	primary      bool
