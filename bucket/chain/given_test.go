@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A change that goes alone along a chain of three is memory of its own in each copy's log, and nothing else is made for it. (That the
+// A change that goes alone along a chain of three is a part of a block in each copy's log, and nothing else is made for it. (That blocks begin and the
 // logs themselves grow and shrink is less than one for each change.)
 func TestAllocationsOfAChange(t *testing.T) {
 	p := newPipe(t)
@@ -18,8 +18,8 @@ func TestAllocationsOfAChange(t *testing.T) {
 			p.turn(t)
 		}
 	})
-	if got > 3 {
-		t.Errorf("%v allocations for a change, and there are 3 copies of it", got)
+	if got > 0 { // it is cut to a whole number
+		t.Errorf("%v allocations for a change on three copies, and many share one", got)
 	}
 }
 

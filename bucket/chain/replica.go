@@ -45,6 +45,7 @@ type Replica struct {
 
 	out      Output
 	given    given
+	blocks   blocks
 	unstored int   // changes of the log that are not in an Output yet
 	dirty    bool  // there was an input since the last Output
 	readyAt  int64 // time of the last Output
@@ -146,7 +147,7 @@ func (r *Replica) Propose(data []byte) (uint64, error) {
 		return 0, fmt.Errorf("%w: a change of %d bytes, the limit is %d", ErrTooLarge, len(data), r.lim.Change)
 	}
 	last := r.log.last()
-	c := Change{Epoch: r.view.Epoch, Seq: last.Seq + 1, Prev: last.Hash, Data: append([]byte(nil), data...)}
+	c := Change{Epoch: r.view.Epoch, Seq: last.Seq + 1, Prev: last.Hash, Data: append(r.blocks.room(len(data)), data...)}
 	c.Hash = chainHash(c.Prev, c.Epoch, c.Seq, c.Data)
 	r.add(c)
 	r.delivered = c.Seq

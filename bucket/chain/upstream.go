@@ -107,7 +107,7 @@ func (r *Replica) adopt(m *Message) (uint64, verdict) {
 		// A copy, in one piece for the message: its bytes are parts of what came from the network, which may be large and have
 		// changes of many buckets in it, and this one is kept for long.
 		if own == nil {
-			own = make([]byte, 0, size(m.Changes[i:]))
+			own = r.blocks.room(size(m.Changes[i:]))
 		}
 		own = append(own, c.Data...)
 		c.Data = own[len(own)-len(c.Data) : len(own) : len(own)]
