@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 )
 
 // Three nodes: all have links with all, and what is sent arrives whole and in order, whatever its size, from whoever sends it.
