@@ -145,14 +145,17 @@ bench-build: ## check that the benchmarks build (bench/peers, which needs the cl
 
 tools: $(GOLANGCI) $(GOVULNCHECK) $(BENCHSTAT) ## build the pinned tools
 
+# A download may fail once.
+tool = for pause in 5 30 0; do echo "$(GO) install $(1)"; GOBIN=$(@D) $(GO) install $(1) && break; sleep $$pause; done; test -x $@
+
 $(GOLANGCI):
-	GOBIN=$(@D) $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+	@$(call tool,github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0)
 
 $(GOVULNCHECK):
-	GOBIN=$(@D) $(GO) install golang.org/x/vuln/cmd/govulncheck@v1.8.0
+	@$(call tool,golang.org/x/vuln/cmd/govulncheck@v1.8.0)
 
 $(BENCHSTAT):
-	GOBIN=$(@D) $(GO) install golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da
+	@$(call tool,golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da)
 
 model: ## check the models of docs/model with Spin (LIMIT=180 seconds and MEM=3072 MiB for each check)
 	docs/model/run.sh

@@ -113,7 +113,7 @@ func TestListFollowsPages(t *testing.T) {
 
 func TestForceNeedsItsRole(t *testing.T) {
 	c := startBroker(t, brokertest.WithZones(conf.Zone{Name: "default", Open: true, Role: conf.RoleViewer}, conf.Zone{Name: "orders"}))
-	if _, errs, code := c.run("--timeout", "2s", "acquire", "a"); code != 77 || !strings.Contains(errs, "role user") {
+	if _, errs, code := c.run("--timeout", "10s", "acquire", "a"); code != 77 || !strings.Contains(errs, "role user") {
 		t.Errorf("a viewer acquires: %d\n%s", code, errs)
 	}
 	credentials, _, err := c.daemon.Auth().IssueUser("orders", "alice", conf.RoleUser, 0)
@@ -125,7 +125,7 @@ func TestForceNeedsItsRole(t *testing.T) {
 		t.Fatal(err)
 	}
 	token := field(t, c.ok("--creds", file, "acquire", "a", "--json"), "token")
-	_, errs, code := c.run("--creds", file, "--timeout", "2s", "force", "a", "--token", token, "--reason", "x")
+	_, errs, code := c.run("--creds", file, "--timeout", "10s", "force", "a", "--token", token, "--reason", "x")
 	if code != 77 || !strings.Contains(errs, "role admin") {
 		t.Errorf("a user forces: %d\n%s", code, errs)
 	}
@@ -228,12 +228,12 @@ func TestNATSWithoutABroker(t *testing.T) {
 	}
 	c := &tool{t: t, url: plain.ClientURL()}
 	for _, args := range [][]string{{"query", "a"}, {"lock", "a", "--", "true"}} {
-		_, errs, code := c.run(append([]string{"--timeout", "200ms"}, args...)...)
+		_, errs, code := c.run(append([]string{"--timeout", "3s"}, args...)...) // in which it has to connect
 		if code != 69 || !strings.Contains(errs, "no lock broker") || !strings.Contains(errs, c.url) || !strings.Contains(errs, "oclocks-daemon") {
 			t.Errorf("%v: %d\n%s", args, code, errs)
 		}
 	}
-	if _, errs, code := c.run("--timeout", "200ms", "query", "a", "--json"); code != 69 || !strings.Contains(errs, `"reason":"unavailable"`) {
+	if _, errs, code := c.run("--timeout", "3s", "query", "a", "--json"); code != 69 || !strings.Contains(errs, `"reason":"unavailable"`) {
 		t.Errorf("in JSON: %d\n%s", code, errs)
 	}
 }

@@ -159,7 +159,7 @@ func TestForcedLockEndsTheCommand(t *testing.T) {
 		t.Errorf("ended with %d\n%s", code, errs)
 	}
 	// The holder has confirmed, so nobody waits for its lease.
-	c.ok("lock", "-w", "5s", "a", "--", "true")
+	c.ok("lock", "-w", "8s", "a", "--", "true")
 }
 
 func TestForcedLockWithoutACommand(t *testing.T) {
@@ -183,7 +183,7 @@ func TestTheCommandIsGoneBeforeTheLockIsHandedOn(t *testing.T) {
 	}
 	cut := *c
 	cut.url = valve.url
-	holder := cut.start("lock", "--lease", "2s", "a", "--", "sh", "-c",
+	holder := cut.start("lock", "--lease", "6s", "a", "--", "sh", "-c",
 		`exec 9>"$0"; trap 'echo term' TERM; echo ready; while :; do sleep 1000 & wait; done`, alive)
 	gone := make(chan time.Time, 1)
 	go func() {
@@ -239,7 +239,7 @@ func TestTheCommandDiesWithTheCLI(t *testing.T) {
 		t.Error("the command lives on")
 	}
 	_ = p.cmd.Wait() // it was killed
-	c.ok("lock", "-w", "5s", "a", "--", "true")
+	c.ok("lock", "-w", "8s", "a", "--", "true")
 }
 
 func TestWhatIsLeftRunningIsTold(t *testing.T) {

@@ -20,7 +20,7 @@ import (
 )
 
 // patience bounds every wait for something that must come.
-const patience = 40 * time.Second
+const patience = 2 * time.Minute
 
 // freePorts is a port after which those of some nodes are free.
 func freePorts(t *testing.T) int {

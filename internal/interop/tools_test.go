@@ -148,8 +148,18 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// install runs one step of an installation; its error has all that the step printed.
-func install(dir string, args ...string) error {
+// install runs one step of an installation, and again if it fails, since a download may; its error has all that the step printed.
+func install(dir string, args ...string) (err error) {
+	for _, pause := range []time.Duration{0, 5 * time.Second, 30 * time.Second} {
+		<-time.After(pause)
+		if err = installOnce(dir, args); err == nil {
+			return nil
+		}
+	}
+	return err
+}
+
+func installOnce(dir string, args []string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), installTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
