@@ -107,7 +107,7 @@ func (t *Table) keepOutcomes(id uint32, own func(index uint64) bool) {
 	for id != 0 {
 		e := t.entries.at(id)
 		next := e.next
-		if e.name != 0 && !own(e.name) {
+		if e.name != 0 && (!own(e.name) || mutant.On(mutant.SplitForgetsOutcomes)) {
 			t.closeEntry(id)
 		}
 		id = next

@@ -46,6 +46,7 @@ const (
 	SnapshotWithoutQueue
 	SplitForgetsQueue
 	SplitKeepsBoth
+	SplitForgetsOutcomes
 	SessionIncarnationIgnored
 	SessionOrderByConnection
 	SessionCloseEndsNothing
@@ -69,6 +70,7 @@ const (
 	ClientFromReceipt
 	ClientWholeLease
 	KeepAliveExtendsAll
+	EarlierConnectionCounts
 
 	end
 )
@@ -129,6 +131,7 @@ var table = [end]Entry{
 	SnapshotWithoutQueue:      {"snapshot-without-queue", "a copy that joins gets the holders and not the queue, so a hand-over to it comes without", waiters},
 	SplitForgetsQueue:         {"split-forgets-queue", "a doubling keeps the holders and drops who waits", waiters},
 	SplitKeepsBoth:            {"split-keeps-both", "a doubling leaves the lock in the old bucket as well", waiters},
+	SplitForgetsOutcomes:      {"split-forgets-outcomes", "a doubling forgets which requests have been carried out", once},
 	SessionIncarnationIgnored: {"session-incarnation-ignored", "an older incarnation of a session may still act", exclusion},
 	SessionOrderByConnection:  {"session-order-by-connection", "of two openings of a session that with the higher connection is the later one, whatever their incarnations", answered},
 	SessionCloseEndsNothing:   {"session-close-ends-nothing", "a session is told that it is closed and keeps its holds", answered},
@@ -146,9 +149,10 @@ var table = [end]Entry{
 	FloorForgotten:       {"floor-forgotten", "a node gets a lease with a state from before the view that took its buckets away", primaries},
 	ClosedRouteEndsLease: {"closed-route-ends-lease", "the leader takes a node whose connection is closed for one without a lease", primaries},
 
-	ClientFromReceipt:   {"client-from-receipt", "a client counts its trust from the receipt of the grant", exclusion},
-	ClientWholeLease:    {"client-whole-lease", "a client trusts the whole lease and not 3/4 of it", exclusion},
-	KeepAliveExtendsAll: {"keep-alive-extends-all", "a keep-alive's answer extends every hold without comparing what it counts", exclusion},
+	ClientFromReceipt:       {"client-from-receipt", "a client counts its trust from the receipt of the grant", exclusion},
+	ClientWholeLease:        {"client-whole-lease", "a client trusts the whole lease and not 3/4 of it", exclusion},
+	KeepAliveExtendsAll:     {"keep-alive-extends-all", "a keep-alive's answer extends every hold without comparing what it counts", exclusion},
+	EarlierConnectionCounts: {"earlier-connection-counts", "an answer to what was sent over an earlier connection counts after the session came back", exclusion},
 }
 
 // All are the mutants in the order of the table.
