@@ -113,7 +113,7 @@ func (z *zone) mapHere() error {
 	z.hereMu.Lock()
 	defer z.hereMu.Unlock()
 	z.turnMu.Lock()
-	wanted := z.listens && z.often && !z.away && !z.quiet && !z.apart && z.d.settings.Clustered()
+	wanted := z.listens && z.often && !z.away && !z.quiet && !z.apart && !z.d.still.Load() && z.d.settings.Clustered()
 	z.turnMu.Unlock()
 	if wanted == z.mapped {
 		return nil

@@ -10,7 +10,7 @@ func TestPulse(t *testing.T) {
 	shards := []*shard{{}, {}, {}}
 	p := newPulse(len(shards))
 	var got []int
-	look := func() { got = append(got, p.look(shards)) }
+	look := func() { got = append(got, p.look(shards, true)) }
 	shards[1].inBatch.Store(7)
 	for i := range stillPulses + 1 {
 		shards[2].inBatch.Store(uint64(i + 1))
@@ -24,5 +24,12 @@ func TestPulse(t *testing.T) {
 	look()
 	if want := "[1 -1 -1]"; fmt.Sprint(got[stillPulses:]) != want {
 		t.Errorf("%v, not %s", got[stillPulses:], want)
+	}
+	shards[1].inBatch.Store(9)
+	shards[2].inBatch.Store(0)
+	for i := range lapsedPulses + 1 {
+		if still := p.look(shards, false); (still == 1) != (i == lapsedPulses) {
+			t.Errorf("without a lease, after %d looks: %d", i+1, still)
+		}
 	}
 }

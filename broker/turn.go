@@ -101,14 +101,8 @@ func (d *Daemon) withdraw() {
 func (z *zone) withdraw() {
 	z.turnMu.Lock()
 	z.apart = true
-	z.subs = slices.DeleteFunc(z.subs, func(sub *nats.Subscription) bool {
-		if sub.Queue == "" {
-			return false
-		}
-		z.unlisten(sub)
-		return true
-	})
 	z.turnMu.Unlock()
+	z.leaveTurns()
 	z.mapAgain()
 	timeout := time.NewTimer(natsTimeout)
 	defer timeout.Stop()
@@ -117,6 +111,29 @@ func (z *zone) withdraw() {
 	case <-timeout.C:
 		z.d.log.Debug("the end of a zone's subscriptions takes long", "zone", z.name)
 	}
+}
+
+// takeTurns has this node take its turn with the others on the simple path.
+func (z *zone) takeTurns() error {
+	for _, subject := range []string{"locks.*", "locks.*.*"} {
+		if err := z.also(subject, queueGroup); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// leaveTurns ends that.
+func (z *zone) leaveTurns() {
+	z.turnMu.Lock()
+	defer z.turnMu.Unlock()
+	z.subs = slices.DeleteFunc(z.subs, func(sub *nats.Subscription) bool {
+		if sub.Queue == "" {
+			return false
+		}
+		z.unlisten(sub)
+		return true
+	})
 }
 
 // lastMessage is the subscription of the message that is behind all others.

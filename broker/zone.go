@@ -2,6 +2,7 @@ package broker
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -88,10 +89,8 @@ func (z *zone) subscribe() error {
 	for number := range uint32(z.d.buckets()) {
 		z.turn(number)
 	}
-	for _, subject := range []string{"locks.*", "locks.*.*"} {
-		if err := z.also(subject, queueGroup); err != nil {
-			return err
-		}
+	if err := z.takeTurns(); err != nil {
+		return err
 	}
 	each := []string{subjects.SimplePattern(subjects.OpKeep), subjects.KeepNodePattern(z.d.node)}
 	for _, subject := range append(each, serviceSubjects(z.d.node)...) {
@@ -121,7 +120,8 @@ func (z *zone) subscribe() error {
 func (z *zone) also(subject, group string) error {
 	z.turnMu.Lock()
 	defer z.turnMu.Unlock()
-	if group != "" && z.apart {
+	listens := func(sub *nats.Subscription) bool { return sub.Subject == subject && sub.Queue == group }
+	if group != "" && (z.apart || z.quiet || z.d.still.Load()) || slices.ContainsFunc(z.subs, listens) {
 		return nil
 	}
 	sub, err := z.listen(subject, group)
