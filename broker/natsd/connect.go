@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -54,6 +55,7 @@ func (s *Server) connect(zone, name string, creds conf.Credentials, opts []nats.
 	all := append([]nats.Option{
 		nats.Name(name),
 		nats.InProcessServer(inProcess{s}),
+		nats.FlusherTimeout(0), // the connection has its own, see limited
 		nats.UserJWT(func() (string, error) { return creds.JWT, nil }, creds.Pair.Sign),
 		nats.Timeout(connectTimeout),
 		nats.MaxReconnects(-1),
@@ -131,5 +133,55 @@ func (p inProcess) InProcessConn() (net.Conn, error) {
 	if p.s.isStopping() {
 		return nil, ErrStopping
 	}
-	return p.s.ns.InProcessConn()
+	conn, err := p.s.ns.InProcessConn()
+	if err != nil {
+		return nil, err
+	}
+	return &limited{Conn: conn}, nil
+}
+
+// writeLimit is how long a write to the server takes at the most; the least is half of it.
+const writeLimit = time.Minute
+
+// limited is a connection whose writes have a time limit. To move that of a pipe is a timer and a channel each time, which for nats.go is
+// before and after each write; here the limit moves when half of it has gone.
+type limited struct {
+	net.Conn
+
+	mu    sync.Mutex
+	until time.Time // of the writes; zero: none is set here
+}
+
+// Write has at least half of the limit.
+func (c *limited) Write(b []byte) (int, error) {
+	if err := c.limit(time.Now()); err != nil {
+		return 0, err
+	}
+	return c.Conn.Write(b)
+}
+
+func (c *limited) limit(now time.Time) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.until.Sub(now) >= writeLimit/2 {
+		return nil
+	}
+	c.until = now.Add(writeLimit)
+	return c.Conn.SetWriteDeadline(c.until)
+}
+
+// SetDeadline is of reads and writes; the next write has the usual limit again.
+func (c *limited) SetDeadline(t time.Time) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.until = time.Time{}
+	return c.Conn.SetDeadline(t)
+}
+
+// SetWriteDeadline is likewise.
+func (c *limited) SetWriteDeadline(t time.Time) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.until = time.Time{}
+	return c.Conn.SetWriteDeadline(t)
 }

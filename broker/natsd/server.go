@@ -156,6 +156,10 @@ func (s *Server) options() (*server.Options, error) {
 		// again.
 		NoFastProducerStall: true,
 
+		// Nearly every subject that is looked up a second time is a request's, and of those each connection remembers what it has found. What
+		// an account remembers beside is reply subjects, which never come again.
+		NoSublistCache: true,
+
 		LameDuckDuration:    s.cfg.LameDuck,
 		LameDuckGracePeriod: s.cfg.LameDuck / 4,
 	}
