@@ -3,7 +3,7 @@ package client_test
 import (
 	"context"
 	"errors"
-	"strings"
+	"fmt"
 	"testing"
 	"time"
 
@@ -11,6 +11,7 @@ import (
 	"github.com/opencluster/oclocks/client"
 	"github.com/opencluster/oclocks/conf"
 	"github.com/opencluster/oclocks/internal/brokertest"
+	"github.com/opencluster/oclocks/internal/e2e/daemons"
 	"github.com/opencluster/oclocks/subjects"
 )
 
@@ -72,11 +73,11 @@ type restartable struct {
 
 func startRestartable(t *testing.T, opts ...brokertest.Option) *restartable {
 	t.Helper()
-	r := &restartable{settings: opts}
+	ports, err := daemons.FreePorts(1)
+	must(t, err)
+	r := &restartable{settings: append(opts, func(s *conf.Settings) { s.Listen = fmt.Sprint("127.0.0.1:", ports[0]) })}
 	r.start(t)
 	t.Cleanup(func() { r.stop(t) }) // before the clients' clean-up is registered, and so after it is done
-	address := strings.TrimPrefix(r.d.URL(), "nats://")
-	r.settings = append(r.settings, func(s *conf.Settings) { s.Listen = address })
 	return r
 }
 

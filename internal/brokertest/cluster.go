@@ -8,6 +8,7 @@ import (
 
 	"github.com/opencluster/oclocks/broker"
 	"github.com/opencluster/oclocks/conf"
+	"github.com/opencluster/oclocks/internal/e2e/daemons"
 )
 
 // Cluster is some daemons that are one cluster, in the test's process.
@@ -23,8 +24,8 @@ type Cluster struct {
 	routes    []string // where each listens for the others
 }
 
-// freePort has the kernel choose where a daemon listens for the others, at its first start.
-const freePort = "127.0.0.1:0"
+// anyPort has the kernel choose where a daemon listens.
+const anyPort = "127.0.0.1:0"
 
 // StartCluster starts a cluster of n daemons, each with its own directory below dir, or without any if dir is "". They are
 // stopped when the test ends.
@@ -39,6 +40,10 @@ func StartCluster(t testing.TB, n int, dir string, opts ...Option) *Cluster {
 		t.Fatal(err)
 	}
 	c := &Cluster{t: t, opts: opts, auth: auth, authority: authority}
+	ports, err := daemons.FreePorts(n) // where a daemon listens for the others it does so again after a restart
+	if err != nil {
+		t.Fatal(err)
+	}
 	for i := range n {
 		data := ""
 		if dir != "" {
@@ -48,7 +53,7 @@ func StartCluster(t testing.TB, n int, dir string, opts ...Option) *Cluster {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.ids, c.data, c.routes = append(c.ids, id), append(c.data, data), append(c.routes, freePort)
+		c.ids, c.data, c.routes = append(c.ids, id), append(c.data, data), append(c.routes, fmt.Sprint("127.0.0.1:", ports[i]))
 		c.Daemons = append(c.Daemons, nil)
 		if err := c.start(i); err != nil {
 			t.Fatal(err)
@@ -91,10 +96,10 @@ func (c *Cluster) start(i int) error {
 	settings.Data, settings.Node = c.data[i], fmt.Sprint("n", i+1)
 	settings.ClusterListen = c.routes[i]
 	if settings.DirectListen == "" {
-		settings.DirectListen = freePort
+		settings.DirectListen = anyPort
 	}
 	for j, route := range c.routes {
-		if j != i && route != freePort {
+		if j != i {
 			settings.Join = append(settings.Join, route)
 		}
 	}
