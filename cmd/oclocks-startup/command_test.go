@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"net"
 	"os"
 	"os/exec"
@@ -19,6 +20,7 @@ import (
 	"github.com/opencluster/oclocks/conf"
 	"github.com/opencluster/oclocks/internal/brokertest"
 	"github.com/opencluster/oclocks/internal/cli/ptytest"
+	"github.com/opencluster/oclocks/internal/e2e/daemons"
 )
 
 // toolEnv makes this test's binary be the command.
@@ -59,14 +61,11 @@ func fails(t *testing.T, want []string, args ...string) {
 // freeAddress is an address on which nobody listens.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	ports, err := daemons.FreePorts(1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return l.Addr().String()
+	return fmt.Sprint("127.0.0.1:", ports[0])
 }
 
 // serve starts a daemon with a configuration file, as oclocks-daemon does.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/opencluster/oclocks/conf"
 	"github.com/opencluster/oclocks/internal/brokertest"
+	"github.com/opencluster/oclocks/internal/e2e/daemons"
 )
 
 // docs are the pages whose shell blocks must run as they stand.
@@ -147,12 +148,9 @@ func freePorts(t *testing.T) int {
 // freeAddress is an address of this machine on which nobody listens.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	ports, err := daemons.FreePorts(1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return fmt.Sprint(l.Addr())
+	return fmt.Sprint("127.0.0.1:", ports[0])
 }
