@@ -234,7 +234,7 @@ func TestOldPrimaryCascades(t *testing.T) {
 	wire := c.tap(inside, p.bucket)
 	number := c.inner(inside, p.heir).Number
 	c.nodes[1].signal(syscall.SIGCONT)
-	// Its shard stands still for now, so it may be that it asks for no lease.
+	// Its shard stands still, so it may be that it asks for no lease.
 	c.until(inside, "the old primary is back", []int{1}, func(map[int]*inner) bool { return true })
 	c.arm(1) // now its change goes out
 	cascade := wire.wait(t, "a cascade of the old epoch", func(m *overheard) bool {
