@@ -93,7 +93,7 @@ func (d *Daemon) openBuckets(past past, state *shared.State) error {
 	}
 	for number := range uint32(d.buckets()) {
 		s := d.shardOf(number)
-		start, self, ok := past.starts.Begin(number, d.number, d.life)
+		start, self, ok := past.starts.Begin(number, state.Half(number), d.number, d.life)
 		if !ok {
 			continue
 		}

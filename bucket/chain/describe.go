@@ -68,6 +68,15 @@ func (r *Replica) Status() Status {
 	return s
 }
 
+// Sure is the end of what is known here to be confirmed.
+func (r *Replica) Sure() Point {
+	p, _ := r.log.at(r.confirmed) // nothing later is compacted
+	return p
+}
+
+// Has says whether this copy's history goes through p; known is false if p is too long ago to tell.
+func (r *Replica) Has(p Point) (has, known bool) { return r.log.has(p), p.Seq >= r.log.base.Seq }
+
 // Describe is one line for transcripts and logs.
 func (r *Replica) Describe() string {
 	s := r.Status()

@@ -11,6 +11,30 @@ import (
 	"github.com/opencluster/oclocks/bucket/chain"
 )
 
+// # What a member's name stands for
+//
+// Claim: whoever bears the name of a member (node, incarnation) has everything that was confirmed while that name was in an in-sync set;
+// until there is a bearer, nothing is confirmed by that name. package chain keeps it for a copy that goes on under its name; here is
+// who may begin under which. A name that views cannot have, or not before its bearer has caught up, is always right: what it
+// costs is joining, or a recovery where nobody else has the bucket.
+//
+//   - Records of this life: the name of the last state. That is written before anything is dropped, so what a torn end leaves under a
+//     new name is too much, never too little; halves that it lacks are missing ones.
+//   - Records of an earlier life, or of another node: the life's first name. No view has it before its bearer has caught up. A
+//     journal that is empty, older than the control store, or was not synced when the machine ended, makes another life (broker/control).
+//   - A copy that begins anew: 1 more (chain). A snapshot of more than it has changes no name; but the copy missed the halves that it skips.
+//   - A spoiled copy keeps its name, and reports that it failed.
+//   - A fork with a half, at once or of a journal's Halves: its bucket's name at the fork. The half's first view is a copy of that
+//     bucket's view as of the doubling (shared.Double), so it has this name only if the copy was a member then, and what its
+//     history has at the fork is what the half begins with. If it began anew in between, no view has its name.
+//   - A fork without: missedInc, which is above all names that the half's views can have inherited, over any number of doublings.
+//   - No record, and the bucket was never half of another one: the first name. Who has no record had no view, so a view that names it is
+//     the first one, and nothing was ever confirmed by it.
+//   - No record of a half: missedInc, or it waits for its half; the first name only if there is no record of any bucket
+//     that it may come from either, for then that first view is what its own was made of. [descends, TestBegins]
+//
+// internal/sim checks the claim itself (bearer.go).
+
 // missedInc is the incarnation of a copy that begins with nothing though its bucket is half of another one. The views name the copy
 // that began with that half, which is the member that the other bucket's copy was then, so this one must be another; and that one may
 // have missed its own half before. So the upper bits of the counter have how many doublings it took to make the bucket: more than for
@@ -61,10 +85,11 @@ func (p Past) Spoiled() error {
 
 // Begin says with what a bucket begins when its node starts, in its present life, and which member a copy is that has never
 // been; ok is false if the bucket's half of another one is still to come. The other one, which is in the same journal, does
-// not have that half any more if this bucket has begun.
-func (p Past) Begin(number uint32, node, life uint64) (start Start, self chain.Member, ok bool) {
+// not have that half any more if this bucket has begun. half says that the bucket may have been half of another one, whatever is known here
+// (shared.State.Half).
+func (p Past) Begin(number uint32, half bool, node, life uint64) (start Start, self chain.Member, ok bool) {
 	start, self = p[number], chain.Member{Node: node, Inc: life << 32}
-	missing, ok := p.begins(number)
+	missing, ok := p.begins(number, half)
 	if missing {
 		self.Inc = missedInc(number, life)
 	}
@@ -80,14 +105,14 @@ func (p Past) Begin(number uint32, node, life uint64) (start Start, self chain.M
 }
 
 // begins says whether a bucket begins when its node starts, and whether it is half of one and that half is missing here.
-func (p Past) begins(number uint32) (missing, ok bool) {
-	if _, there := p[number]; there || number < p.founded() && !p.forgotten(number) {
+func (p Past) begins(number uint32, half bool) (missing, ok bool) {
+	if _, there := p[number]; there || number < p.founded() && (!half || !p.descends(number)) {
 		return false, true
 	}
 	parent, known := p[ParentOf(number)]
 	switch {
 	case !known:
-		_, ok = p.begins(ParentOf(number)) // which may be still to come itself
+		_, ok = p.begins(ParentOf(number), half) // which may be still to come itself
 	case slices.ContainsFunc(parent.Halves, func(h Half) bool { return h.Table.Bucket() == number }):
 	default:
 		ok = parent.Table.Born() == 0 || parent.Table.Buckets() > number // else it is to be split
@@ -95,14 +120,15 @@ func (p Past) begins(number uint32) (missing, ok bool) {
 	return true, ok
 }
 
-// forgotten says whether nobody knows here what the bucket was split into that another one may be half of: the copy of it that has nothing
-// is not the node's first one in its life, or cannot be used. Views may name the first one as a copy of its halves, and it may have had
-// something. A first copy that has nothing never had anything, and if views name it, there was nothing (seed 13700014287).
-func (p Past) forgotten(number uint32) bool {
+// descends says whether there is something here of a bucket that this one may come from. If there is nothing, in a life in which the
+// journal is whole, the copies of those have never had a view; so a view that names the first of them, or by a doubling this
+// one's, has confirmed nothing. If there is something it may have nothing of what it had (it began anew: seed 13700014287), not know yet
+// what it has, or be of a history that a recovery began.
+func (p Past) descends(number uint32) bool {
 	for number > 0 {
 		number = ParentOf(number)
-		if start, there := p[number]; there {
-			return start.Table.Born() == 0 && (start.Spoiled != nil || uint32(start.Chain.State.Self.Inc) != 0)
+		if _, there := p[number]; there {
+			return true
 		}
 	}
 	return false

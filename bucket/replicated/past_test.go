@@ -45,10 +45,15 @@ func TestBegins(t *testing.T) {
 		number uint32
 		self   chain.Member
 		later  bool
+		old    bool // the bucket was there from the beginning
 	}{
 		"a new node":                 {number: 3, self: own},
-		"only a state":               {starts: Past{1: whole(bucket.New(bucket.Config{Bucket: 1, Buckets: 1 << 16}))}, number: 3, self: own},
-		"the first copy":             {starts: Past{1: empty(3<<32, nil)}, number: 3, self: own},
+		"only a state":               {starts: Past{1: whole(bucket.New(bucket.Config{Bucket: 1, Buckets: 1 << 16}))}, number: 3, self: other(3)},
+		"only a state, no half":      {starts: Past{1: whole(bucket.New(bucket.Config{Bucket: 1, Buckets: 1 << 16}))}, number: 3, self: own, old: true},
+		"nothing that it comes from": {starts: Past{2: empty(3<<32+1, nil)}, number: 3, self: own},
+		"not known to be confirmed":  {starts: Past{1: empty(3<<32, nil)}, number: 3, self: other(3)},
+		"born in a recovery":         {starts: Past{0: whole(unsplit)}, number: 1, self: other(1)},
+		"begun anew, no half":        {starts: Past{1: empty(3<<32+1, nil)}, number: 3, self: own, old: true},
 		"begun anew":                 {starts: Past{1: empty(3<<32+1, nil)}, number: 3, self: other(3)},
 		"its half begun anew":        {starts: Past{1: empty(3<<32+1, nil)}, number: 7, self: other(7)},
 		"a half that was missed":     {starts: Past{1: empty(missedInc(1, 3), nil)}, number: 3, self: other(3)},
@@ -64,7 +69,7 @@ func TestBegins(t *testing.T) {
 		"half of a half, not split":  {starts: Past{1: whole(kept), 3: whole(half)}, number: 7, later: true},
 		"half of a half that is not": {starts: Past{1: whole(kept)}, number: 7, self: other(7)},
 	} {
-		_, self, ok := c.starts.Begin(c.number, 7, 3)
+		_, self, ok := c.starts.Begin(c.number, !c.old, 7, 3)
 		if ok == c.later || ok && self != c.self {
 			t.Errorf("%s: %v %v", name, self, ok)
 		}

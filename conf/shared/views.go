@@ -131,6 +131,9 @@ func (t *turn) setPin(bucket uint32, number uint64) {
 // for them (replicated.Bucket). No bucket gets a thousand primaries that die before they have split it.
 const ahead = 1024
 
+// Half says whether a bucket may have been made by a doubling. One that was has been ahead of this from its first view on.
+func (s *State) Half(bucket uint32) bool { return s.Views[bucket].Epoch > ahead }
+
 // double gives every bucket b a second half, bucket b + as many as there are now: see doc.go.
 func (t *turn) double(buckets uint32) error {
 	now := t.next.Buckets()

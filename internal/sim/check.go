@@ -28,6 +28,7 @@ type checker struct {
 	tokens  map[tokenID]string // the request that it was given to
 	answers map[uint32]answering
 	told    map[uint32]bool // of which somebody has heard something, so that all of its in-sync set have what it began with
+	lines   []lineage       // by bucket
 }
 
 // tokenID is a token of a zone in a bucket.
@@ -68,6 +69,7 @@ func (k *checker) applied(m *machine, change uint64, command []byte, before, aft
 	for b := len(before.Views); b < len(after.Views) && len(before.Views) > 0; b++ {
 		k.lossy[uint32(b)] = k.lossy[uint32(b-len(before.Views))]
 		k.answers[uint32(b)], k.told[uint32(b)] = answering{}, false
+		k.halved(uint32(b))
 	}
 	for b := range after.Views {
 		var old chain.View
@@ -86,12 +88,15 @@ func (k *checker) applied(m *machine, change uint64, command []byte, before, aft
 		if v.Recovery && (!old.Recovery || old.Primary() != v.Primary()) {
 			k.w.stats.Recoveries++
 			k.doubt(uint32(b), after.Buckets())
+			k.recovered(uint32(b), v.Epoch)
 			for half := uint32(b) + 1; half < after.Buckets(); half++ {
 				if k.hangsOn(half, uint32(b)) {
 					k.doubt(half, after.Buckets())
+					k.hangs(half)
 				}
 			}
 		}
+		k.counted(uint32(b), &v, after)
 	}
 }
 
@@ -114,6 +119,7 @@ func sameView(a, b *chain.View) bool {
 // now would answer the next one.
 func (k *checker) round(p *process, c *cell, released []replicated.Effect) {
 	does, b := "answers", c.Number()
+	k.confirmed(p, c, c.Turned() == replicated.Taken)
 	if c.Turned() == replicated.Taken && c.Table().Buckets() < p.count {
 		k.note(&check.Event{At: k.w.now, Kind: check.Withheld, Bucket: b, Buckets: c.Table().Buckets()})
 	}

@@ -32,7 +32,7 @@ func (p *process) openBuckets() error {
 	}
 	for number := range p.count {
 		s := p.shardOf(number)
-		start, self, ok := p.past.starts.Begin(number, p.number, p.life)
+		start, self, ok := p.past.starts.Begin(number, p.state.Half(number), p.number, p.life)
 		if !ok {
 			continue
 		}
@@ -40,7 +40,7 @@ func (p *process) openBuckets() error {
 		if err != nil {
 			return err
 		}
-		s.add(b)
+		p.w.check.begun(p, s.add(b))
 	}
 	p.past = past{whole: p.past.whole}
 	for _, s := range p.shards {
@@ -229,6 +229,7 @@ func (s *shard) dueOf(c *cell) int64 {
 // fork begins a bucket that another one of this node was split into.
 func (s *shard) fork(f replicated.Fork) {
 	p := s.p
+	p.w.check.forked(p, &f)
 	begun := func(bool) {
 		p.tellCell(replicated.ParentOf(f.Bucket), func(_ *shard, c *cell) { c.Begun() })
 	}
@@ -247,6 +248,8 @@ func (s *shard) fork(f replicated.Fork) {
 			return
 		}
 		p.w.tell("%v begins bucket %d, with its half: %t", p.m, f.Bucket, f.Start.Table != nil)
-		to.told.Begin(to, to.add(b))
+		c := to.add(b)
+		p.w.check.begun(p, c)
+		to.told.Begin(to, c)
 	})
 }
