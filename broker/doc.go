@@ -61,7 +61,9 @@
 //
 // A client may send several requests in one message to the node that is their primary (bundle.go). The pump takes such a bundle apart, and
 // nobody behind it knows of it: each request is decoded, counted, refused and queued by itself, as one that came on its bucket's own subject.
-// All reply subjects of a bundle are made of its own, below the same inbox, so what holds for that (mayAnswer) holds for them.
+// All reply subjects of a bundle are made of its own, below the same inbox, so what holds for that (mayAnswer) holds for them. Keep-alives that
+// stand next to each other go to each shard in one task (keep.go), which counts for as many requests as they are. Still each is asked of every
+// bucket by itself, heard when the batch is stepped, and answered when what it tells is confirmed, as one that came alone.
 //
 // That a caller takes sheaves, several answers in one message (sheaf.go), is told by the reply subject itself, which is replicated and
 // passed on. So it needs no state: whoever answers, after whatever fail-over, may use it, and who does not know it answers one by one. A
@@ -72,6 +74,6 @@
 // # Reading order
 //
 // daemon.go (life cycle), zone.go and pump.go (edge), bundle.go, session.go (tokens), queue.go, shard.go, cell.go and park.go (the three
-// phases), perform.go and sheaf.go (effects), links.go, inlet.go, direct.go and copies.go (the other nodes, the control plane), gather.go and collect.go
+// phases), perform.go and sheaf.go (effects), links.go, inlet.go, direct.go and copies.go (the other nodes, the control plane), keep.go, gather.go and collect.go
 // (operations over many buckets), local.go, servers.go and health.go (operations without a table), then the rest.
 package broker

@@ -95,21 +95,3 @@ func (g *gather) report(scratch []byte) []byte {
 	defer g.mu.Unlock()
 	return g.done(g, scratch)
 }
-
-// keep answers a keep-alive for the buckets that this node is primary of. On the subject of all nodes those answer that hold
-// something for the session, and the one that was chosen by the group of the nodes if it holds nothing: so there always is
-// an answer, and it says the truth.
-func (z *zone) keep(t *task, addr subjects.Address, group bool) {
-	kept := subjects.Kept{Node: z.d.node, Beat: t.req.Beat, Lease: edge.Promise(&t.in.Session, z.d.maxLease())}
-	reply, everybody := t.in.Reply, addr.Path == subjects.Simple && !z.d.alone()
-	z.scatter(&t.in, &t.req, t.size, &gather{zone: z, op: subjects.OpKeep, done: func(g *gather, scratch []byte) []byte {
-		known, refusal := edge.AddUp(g.shares, g.refusal, &kept)
-		if !edge.Answers(everybody, group, known || refusal != nil) {
-			return scratch
-		}
-		if refusal != nil {
-			return z.answer(subjects.OpKeep, reply, refusal, scratch)
-		}
-		return z.answer(subjects.OpKeep, reply, &kept, scratch)
-	}})
-}

@@ -29,12 +29,20 @@ func (z *zone) local(t *task) subjects.Body {
 	case subjects.OpSessionOpen:
 		return z.openSession(t)
 	case subjects.OpSessionClose, subjects.OpKeep:
-		if t.in.Session.ID == "" {
-			return &subjects.Refusal{Code: 400, Reason: subjects.ReasonBadRequest, Field: "session",
-				Message: "session: expected the session token that session-open gave"}
+		if refusal := z.withSession(t); refusal != nil {
+			return refusal
 		}
 	}
 	return nil
+}
+
+// withSession refuses a request that must name a session and does not.
+func (z *zone) withSession(t *task) *subjects.Refusal {
+	if t.in.Session.ID != "" {
+		return nil
+	}
+	return &subjects.Refusal{Code: 400, Reason: subjects.ReasonBadRequest, Field: "session",
+		Message: "session: expected the session token that session-open gave"}
 }
 
 func (z *zone) info(user string) *subjects.Info {

@@ -15,6 +15,8 @@ func (s *shard) perform() {
 		switch m := mark.Mark.(type) {
 		case *share:
 			s.text = m.confirmed(mark.Lost, s.text)
+		case *keptShare:
+			m.confirmed(mark.Lost, &s.pen)
 		case *task:
 			s.confirmed(m, mark.Lost)
 		case func(lost bool):
@@ -24,6 +26,10 @@ func (s *shard) perform() {
 	for _, g := range s.gathers {
 		s.text = g.report(s.text)
 	}
+	for _, k := range s.keepings {
+		k.asked(&s.pen)
+	}
+	s.sheaves.send()
 	for _, turn := range s.out.Turns {
 		s.d.turn(turn)
 		if turn.Primary {

@@ -119,7 +119,7 @@ func (q *queue) take(dst []*task, limit int) []*task {
 		l := q.turns[0]
 		t := l.pop()
 		dst = append(dst, t)
-		limit--
+		limit -= t.weight()
 		if t.kind == taskEach && t.req.Op == subjects.OpList {
 			limit = 0
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/opencluster/oclocks/internal/boottime"
 	"github.com/opencluster/oclocks/internal/fault"
 	"github.com/opencluster/oclocks/internal/journal"
+	"github.com/opencluster/oclocks/subjects"
 )
 
 // batchTasks is how many requests are in a batch at the most.
@@ -49,15 +50,17 @@ type shard struct {
 	out      replicated.Output
 	records  []journal.Record
 	gathers  []*gather
+	keepings []*keeping
 	finished []*task
-	passages []*passage // that have something to send
-	text     []byte     // scratch for bodies
-	sheaves  sheaves    // answers that are to be published
+	passages []*passage       // that have something to send
+	beat     subjects.Request // of a keep-alive
+	pen
 }
 
 func newShard(d *Daemon, index int) *shard {
 	return &shard{
-		d: d, index: index, queue: newQueue(), timer: boottime.NewTimer(), sealer: edge.NewReceipts(d.secret), lot: parking.NewLot[*zone, *task](parking.DefaultLimits),
+		beat: subjects.Request{Op: subjects.OpKeep},
+		d:    d, index: index, queue: newQueue(), timer: boottime.NewTimer(), sealer: edge.NewReceipts(d.secret), lot: parking.NewLot[*zone, *task](parking.DefaultLimits),
 		zones: make(map[string]bucket.ZoneSettings), passed: make(map[asker]*task), done: make(chan struct{}),
 		told: spread.NewShare[*chain.Replica, *cell](d.number, index, len(d.shards), d.state.Load()),
 	}
@@ -180,7 +183,8 @@ func (s *shard) rest(tasks int) {
 		s.finished[i] = nil
 	}
 	clear(s.gathers)
-	s.touched, s.finished, s.gathers = s.touched[:0], s.finished[:0], s.gathers[:0]
+	clear(s.keepings)
+	s.touched, s.finished, s.gathers, s.keepings = s.touched[:0], s.finished[:0], s.gathers[:0], s.keepings[:0]
 	s.d.metrics.batches.Observe(float64(tasks))
 }
 
@@ -204,6 +208,8 @@ func (s *shard) step(t *task) {
 		}
 		s.gathers = append(s.gathers, t.gather)
 		s.finished = append(s.finished, t)
+	case taskKeep:
+		s.keepAlive(t)
 	}
 }
 

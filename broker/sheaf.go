@@ -11,6 +11,22 @@ const (
 	keptSheaves = 32       // of which there is memory
 )
 
+// pen is what a goroutine writes answers with.
+type pen struct {
+	text    []byte        // scratch for bodies
+	kept    subjects.Kept // scratch, with its memory
+	sheaves sheaves       // answers that are to be published
+}
+
+// answer answers a request, in a sheaf if its caller takes sheaves.
+func (p *pen) answer(z *zone, op subjects.Op, reply string, body subjects.Body) {
+	if !p.sheaves.put(z, reply, body) {
+		p.text = z.answer(op, reply, body, p.text)
+	} else if _, refused := body.(*subjects.Refusal); refused {
+		z.stats.refused(op)
+	}
+}
+
 // sheaves are answers whose callers take them in sheaves: those to one inbox are one message. A shard has some, and the pump of a zone;
 // nothing is in them between two batches, or two messages.
 type sheaves struct {

@@ -15,23 +15,25 @@ type taskKind uint8
 const (
 	taskOne   taskKind = iota // a request for one bucket
 	taskEach                  // a request for every bucket of the shard; gather collects
+	taskKeep                  // keep-alives: keeping has them
 	taskChain                 // messages from another node's copies
 	taskCall                  // the daemon's own work: call, between two batches
 )
 
 // task is one unit of a shard's work. Tasks of requests are pooled: the table keeps no reference to in or req.
 type task struct {
-	kind   taskKind
-	zone   *zone
-	bucket uint32
-	size   int // of the request's body, in bytes
-	in     bucket.Input
-	req    subjects.Request
-	gather *gather
-	call   func(s *shard)
-	trip   parking.Trip // of the request
-	late   int64        // when it is put off no more, in nanoseconds; 0: it was not
-	pause  time.Duration
+	kind    taskKind
+	zone    *zone
+	bucket  uint32
+	size    int // of the request's body, in bytes
+	in      bucket.Input
+	req     subjects.Request
+	gather  *gather
+	call    func(s *shard)
+	keeping *keeping
+	trip    parking.Trip // of the request
+	late    int64        // when it is put off no more, in nanoseconds; 0: it was not
+	pause   time.Duration
 
 	via    *passage // that the request has come over; nil: it came over NATS
 	number uint64   // of the request there
@@ -39,6 +41,14 @@ type task struct {
 
 	from     uint64 // node that sent the messages
 	messages []chain.Message
+}
+
+// weight is for how many requests it counts in a batch.
+func (t *task) weight() int {
+	if t.kind == taskKeep {
+		return len(t.keeping.all)
+	}
+	return 1
 }
 
 // keepMessages is for how many messages a task that is through keeps the memory.

@@ -36,7 +36,7 @@ type zone struct {
 
 	sessions *edge.Sessions // pump only
 	passages []*passage     // pump only: that have something to send
-	sheaves  sheaves        // pump only: refusals of what came in a bundle
+	pen      pen            // pump only: for refusals of what came in a bundle
 	simples  simpleRate     // pump only
 	texts    subjects.Texts // pump only: of requests, which the tables copy where they keep one
 

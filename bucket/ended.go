@@ -62,7 +62,7 @@ func (z *zone) forgetEnds(n int) bool {
 		z.tickets = make(map[uint64]uint32)
 	}
 	if len(z.sessions) == 0 {
-		z.sessions = make(map[string]uint32)
+		z.sessions, z.known = make(map[string]uint32), known{}
 	}
 	if len(z.conns) == 0 {
 		z.conns = make(map[Conn]uint32)

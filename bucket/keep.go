@@ -50,7 +50,7 @@ func (t *Table) Keep(now Now, zone string, s Session, beat uint64) (
 // Knows says whether Keep has anything to tell about a session. Time alone makes no session known.
 func (t *Table) Knows(zone, session string) bool {
 	z := t.zoneOf(zone)
-	return z != nil && z.sessions[session] != 0
+	return z != nil && z.known.may(session) && z.sessions[session] != 0
 }
 
 // comeBack takes back what the close of its connection has begun for a session.

@@ -100,6 +100,7 @@ func (t *Table) restoreSession(image *session) uint32 {
 	s.user = t.texts.share(s.user)
 	s.zone, s.armed, s.conn = z.id, never, Conn{}
 	z.sessions[s.id] = sid
+	z.known.mark(s.id, z.sessions)
 	if s.state == sessionLive {
 		z.live++
 		s.conn = conn

@@ -254,6 +254,7 @@ func (t *Table) applySeen(o *op) bool {
 		sid, s = t.sessions.take()
 		*s = session{id: o.session, user: t.texts.share(o.user), zone: z.id, armed: never}
 		z.sessions[s.id] = sid
+		z.known.mark(s.id, z.sessions)
 	case s.state == sessionEndedBy, order < 0, s.user != o.user, order == 0 && s.state != sessionDormant:
 		return false
 	}

@@ -69,6 +69,7 @@ func (v *verifier) zone(z *zone) {
 	v.that(v.zoneHolds == z.holds, "zone %s has %d holds, counted %d", z.name, v.zoneHolds, z.holds)
 	v.that(v.zoneWaiters == z.waiters && v.zoneWaiters == len(z.tickets), "zone %s has %d waiters, counted %d", z.name, v.zoneWaiters, z.waiters)
 	for id, sid := range z.sessions {
+		v.that(z.known.may(id), "zone %s has the session %s and does not know it", z.name, id)
 		v.session(z, id, sid)
 	}
 	v.that(v.live == z.live, "zone %s has %d live sessions, counted %d", z.name, v.live, z.live)

@@ -16,6 +16,7 @@ type zone struct {
 	order    ordered
 	tickets  map[uint64]uint32 // waiters
 	sessions map[string]uint32
+	known    known           // of them
 	conns    map[Conn]uint32 // the first session that named the connection
 	requests map[userRequest]uint32
 	finished list // of requests without a session, the oldest first

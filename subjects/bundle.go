@@ -33,7 +33,7 @@ func IsBundleSubject(subject string) bool { return strings.HasPrefix(subject, bu
 
 // Bundled says whether a bundle may have requests of the operation.
 func (o Op) Bundled() bool {
-	return o == OpAcquire || o == OpRelease || o == OpRenew || o == OpCancel
+	return o == OpAcquire || o == OpRelease || o == OpRenew || o == OpCancel || o == OpKeep
 }
 
 // Bundle is a bundle in the making. The zero value is an empty one.
@@ -128,6 +128,9 @@ func (r *Requests) Next(texts *Texts) (reply string, op, body []byte, ok bool) {
 	return texts.Join(r.inbox, token), op, body, true
 }
 
+// Left is how many requests are still to come.
+func (r *Requests) Left() int { return bytes.Count(r.body, newline) }
+
 // BundleTokens gives the requests' own tokens of a bundle's reply subject, whose last token it is without the first mark.
 func BundleTokens(token string) func(yield func(string) bool) {
 	return strings.SplitSeq(token, bundleMark)
@@ -136,16 +139,20 @@ func BundleTokens(token string) func(yield func(string) bool) {
 // BundleLimits is the answer to who asks whether a node takes bundles. The zero value is of one that takes none.
 type BundleLimits struct {
 	Requests int
-	Bytes    int // of the body
+	Bytes    int  // of the body
+	Keep     bool // keep-alives too
 }
 
 // OwnBundleLimits are those of this version.
-func OwnBundleLimits() BundleLimits { return BundleLimits{Requests: MaxBundle, Bytes: MaxBundleBytes} }
+func OwnBundleLimits() BundleLimits {
+	return BundleLimits{Requests: MaxBundle, Bytes: MaxBundleBytes, Keep: true}
+}
 
 // AppendJSON implements Body.
 func (l BundleLimits) AppendJSON(dst []byte) []byte {
 	dst = appendInt(append(dst, '{'), "requests", l.Requests)
-	return append(appendInt(dst, "bytes", l.Bytes), '}')
+	dst = appendInt(dst, "bytes", l.Bytes)
+	return append(optTrue(dst, "keep", l.Keep), '}')
 }
 
 // DecodeJSON reads the answer.
@@ -158,6 +165,8 @@ func (l *BundleLimits) DecodeJSON(b []byte) error {
 			l.Requests = s.int()
 		case "bytes":
 			l.Bytes = s.int()
+		case "keep":
+			l.Keep = s.bool()
 		}
 	}
 	return s.end(l.Requests > 0 && l.Bytes > 0, "the limits of bundles")

@@ -22,15 +22,19 @@ const (
 // Sessions opens the sessions of one zone and verifies their tokens. It is not safe for concurrent use.
 type Sessions struct {
 	tokens      *tokens
-	verified    map[sessionKey]bucket.Session
-	incarnation uint64 // of the session that was opened last
+	verified    map[string]verified // by token
+	incarnation uint64              // of the session that was opened last
 }
 
-type sessionKey struct{ user, token string }
+// verified is whose session a token is.
+type verified struct {
+	user    string
+	session bucket.Session
+}
 
 // NewSessions derives its keys from the cluster's secret (32 bytes).
 func NewSessions(clusterSecret []byte, zone string) *Sessions {
-	return &Sessions{tokens: newTokens(clusterSecret, zone), verified: make(map[sessionKey]bucket.Session)}
+	return &Sessions{tokens: newTokens(clusterSecret, zone), verified: make(map[string]verified)}
 }
 
 // Leases are the bounds of sessions' leases.
@@ -42,21 +46,20 @@ type Leases struct {
 // Verify says whose session a token is; ErrToken. The lease is the token's, whatever the longest is by now: the tables keep the session
 // by it, and [Promise] is what its client is told.
 func (s *Sessions) Verify(user, token string) (bucket.Session, error) {
-	key := sessionKey{user, token}
-	session, ok := s.verified[key]
-	if !ok {
-		var err error
-		if session, err = s.tokens.verify(user, token); err != nil {
-			return bucket.Session{}, err
-		}
-		if len(s.verified) >= maxSessionCache {
-			clear(s.verified)
-		}
-		// Copies: the request's own texts may be parts of longer ones.
-		key.user, key.token = strings.Clone(user), strings.Clone(token)
-		session.ID = key.token[:len(session.ID)]
-		s.verified[key] = session
+	if v, ok := s.verified[token]; ok && v.user == user {
+		return v.session, nil
 	}
+	session, err := s.tokens.verify(user, token)
+	if err != nil {
+		return bucket.Session{}, err
+	}
+	if len(s.verified) >= maxSessionCache {
+		clear(s.verified)
+	}
+	// Copies: the request's own texts may be parts of longer ones.
+	user, token = strings.Clone(user), strings.Clone(token)
+	session.ID = token[:len(session.ID)]
+	s.verified[token] = verified{user, session}
 	return session, nil
 }
 

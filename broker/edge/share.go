@@ -33,13 +33,19 @@ func Covers(b *replicated.Bucket, op subjects.Op, in *bucket.Input, wanted Bucke
 	if wanted != nil && !wanted.Has(b.Number()) {
 		return false
 	}
-	if turned := b.Turned(); turned != replicated.Taken && (turned != replicated.Full || op == subjects.OpSessionClose) {
+	if !Answerable(b, op) {
 		return false // another node is asked, or nobody can answer: then it is not covered
 	}
 	if op == subjects.OpKeep {
 		return b.Table().Knows(in.Zone, in.Session.ID)
 	}
 	return int(b.Table().Buckets()) == buckets // one that counts otherwise is about to be split in two, or has just been
+}
+
+// Answerable says whether a bucket of this node can be asked here at all, whatever is wanted.
+func Answerable(b *replicated.Bucket, op subjects.Op) bool {
+	turned := b.Turned()
+	return turned == replicated.Taken || turned == replicated.Full && op != subjects.OpSessionClose
 }
 
 // Ask asks one bucket, and gives its share, or nil if it has nothing to say or cannot be asked after all. in is for this bucket
@@ -111,10 +117,12 @@ func NewPart(op subjects.Op, buckets, limit int, refusal *subjects.Refusal, shar
 	return p
 }
 
-// AddUp fills in what a session has here, and says whether any bucket knows the session. A bucket whose share is lost is not
-// told of: nothing is known about its locks.
+// AddUp fills in what a session has here, in the memory of the buckets that were there before, and says whether any bucket knows the session. A
+// bucket whose share is lost is not told of: nothing is known about its locks.
 func AddUp(shares []*Share, refusal *subjects.Refusal, kept *subjects.Kept) (known bool, _ *subjects.Refusal) {
-	kept.Buckets = []subjects.KeptBucket{}
+	if kept.Buckets = kept.Buckets[:0]; kept.Buckets == nil {
+		kept.Buckets = []subjects.KeptBucket{} // it tells of them
+	}
 	for _, one := range shares {
 		known = true
 		switch {

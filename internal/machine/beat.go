@@ -31,10 +31,24 @@ func (m *Machine) needed() bool {
 // request that needs it is heard by the broker itself.
 func (m *Machine) need(now int64) {
 	if s := &m.session; !m.needed() {
-		s.nextRound = now + max(s.lease/2, 1)
+		s.nextRound = m.roundAfter(now)
 		s.owed = false
 		m.exorcise()
 	}
+}
+
+// stepsOfLease is how many moments there are in a lease at which rounds begin in step.
+const stepsOfLease = 4
+
+// roundAfter is when the round after now begins: in half a lease; in step with other machines at the last of their moments until then, which
+// is in more than a quarter of the lease.
+func (m *Machine) roundAfter(now int64) int64 {
+	s := &m.session
+	at := now + max(s.lease/2, 1)
+	if step := s.lease / stepsOfLease; m.cfg.InStep && step > 0 {
+		at -= (at - m.cfg.Phase) % step
+	}
+	return at
 }
 
 func (m *Machine) roundDue() int64 {
@@ -78,7 +92,7 @@ func (m *Machine) beginRound(now int64) {
 	m.exorcise()
 	nodes, known := m.nodes()
 	everybody := s.everybody || s.owed || s.acquiring > 0 || s.keepIdle || !known || len(nodes) == 0
-	s.nextRound, s.roundAt, s.retryAt = now+s.lease/2, now, now+s.retryEvery()
+	s.nextRound, s.roundAt, s.retryAt = m.roundAfter(now), now, now+s.retryEvery()
 	s.owed, s.tries, s.everybody = !known || len(nodes) > 0, 0, false
 	if everybody {
 		m.sendBeat(now, "")
@@ -130,7 +144,7 @@ func (m *Machine) sendBeat(now int64, node string) {
 		subject = subjects.KeepNodeSubject(node, m.cfg.User)
 	}
 	req := subjects.Request{Op: subjects.OpKeep, Session: s.token, Beat: s.beat}
-	m.act(Action{Kind: Send, Subject: subject, Reply: KeepToken(s.beat), Body: req.AppendJSON(nil)})
+	m.act(Action{Kind: Send, Subject: subject, Reply: KeepToken(s.beat), Node: node, Body: req.AppendJSON(nil)})
 }
 
 // find gives a beat of the last two leases.

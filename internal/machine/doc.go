@@ -45,6 +45,15 @@
 // primary of. Tokens are unique in a bucket only, so there a token that two holds share proves neither: one may have been
 // lost when the other's bucket came.
 //
+// # Keep-alives in step
+//
+// Each message costs the servers far more than what it says. Where clients share a connection, the keep-alives of their sessions can share
+// messages, if they are due at one time. So their rounds begin at moments that are the same for all of them (Config.InStep), four in a
+// lease, and a round that would be due between two of them begins at the earlier one. A round may begin at any time before half of the
+// lease is over: the broker counts the lease from when it hears a keep-alive, the client its trust from when it was sent, both as ever, and
+// no message is needed less or left out. From the second round on they are half a lease apart, as without steps; the first one is up to a
+// quarter of the lease earlier. What is asked again, and what is asked of all nodes, goes by itself.
+//
 // # Requests while a primary dies
 //
 // A request changes something at most once, by its number, so sending it again is always safe. It is sent again

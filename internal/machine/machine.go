@@ -25,6 +25,8 @@ type Config struct {
 	Lanes     int    // lanes at most; 0 for none
 	Busy      int    // requests to a node in a second that are worth a lane; 0 for the default
 	Conn      Conn   // the connection at the start
+	InStep    bool   // keep-alives go out together with those of all machines that have this Phase, and the same lease
+	Phase     int64  // a time in the past
 }
 
 // Conn names the NATS connection, so that the broker notices when it is closed. The zero Conn is unknown. Node is the node that
@@ -57,7 +59,7 @@ type Action struct {
 	Subject string
 	Reply   string // last tokens of the reply subject
 	Lane    int    // number of the lane; Send: 0 is the home connection, and so is one that has ended meanwhile
-	Node    string
+	Node    string // Send: the only one that it is for, if it is a keep-alive; "" if it is any other message or for all nodes
 	Body    []byte
 	Call    *Call
 	Hold    *Hold

@@ -29,6 +29,7 @@ func simulate(t *rapid.T) {
 	w := newWorld(draw, t.Logf, 0.9, 1, 1.1)
 	w.totals = draw(4) == 0
 	w.useLanes(draw(2) * 2)
+	w.inStep(draw(2) == 1)
 	w.checks = func() { w.checkTrust(t) }
 	w.trouble = true
 	for range rapid.IntRange(1, 60).Draw(t, "steps") {

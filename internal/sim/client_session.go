@@ -99,7 +99,8 @@ func newMember(w *world, of *person, twin bool) *member {
 	cfg := mind.Config{
 		User: of.user, Buckets: 1, Timeout: 2 * time.Second, Name: c.name, FirstBeat: of.beats, Seed: w.rnd.Uint64(), MaxCalls: 1000,
 	}
-	of.beats += 1 << 32 // firstBeat counts by wall time
+	cfg.InStep = cfg.Seed&1 == 1 // some share a connection with others
+	of.beats += 1 << 32          // firstBeat counts by wall time
 	if w.chance(w.mix.behind) {
 		cfg.FirstBeat = uint64(w.between(0, int64(of.beats))) // its clock is wrong; it counts where a bucket refuses a number for that
 	}
