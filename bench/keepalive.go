@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -17,6 +18,26 @@ const (
 	keepLook = 10 * time.Second
 )
 
+// keepLeases are the leases of the sessions.
+var keepLeases = [2]struct {
+	part  string
+	lease time.Duration
+}{{"default", conf.Default().SessionLease}, {"longest", conf.Default().MaxLease}}
+
+// Parts of a look, all with the same sessions.
+const (
+	keepSingle  = "single"
+	keepBundles = "bundles"
+	keepIdle    = "idle"
+)
+
+// wantedOf says whether one of several parts is to be measured: all are if none of them was asked for.
+func wantedOf(part string, all ...string) bool {
+	return slices.Contains(flags.parts, part) || !slices.ContainsFunc(all, func(p string) bool { return slices.Contains(flags.parts, p) })
+}
+
+func keepWanted(part string) bool { return wantedOf(part, keepSingle, keepBundles, keepIdle) }
+
 // measureKeepAlives measures what it costs to keep very many sessions alive, next to as many plain requests.
 func measureKeepAlives(ctx context.Context) ([]table, error) {
 	paths, remove, err := binaries(ctx)
@@ -26,7 +47,11 @@ func measureKeepAlives(ctx context.Context) ([]table, error) {
 	defer remove()
 	t := table{Title: fmt.Sprintf("Three nodes: %d sessions are kept alive", manySessions),
 		Columns: []string{"a second", "of a processor", "of it NATS alone", "each", "/ NATS"}}
-	for _, lease := range []time.Duration{conf.Default().SessionLease, conf.Default().MaxLease} {
+	for _, x := range keepLeases {
+		lease := x.lease
+		if !wantedOf(x.part, keepLeases[0].part, keepLeases[1].part) {
+			continue
+		}
 		plain, err := plainBeats(ctx, lease)
 		if err != nil {
 			return nil, err
@@ -39,6 +64,7 @@ func measureKeepAlives(ctx context.Context) ([]table, error) {
 	}
 	t.note("Processor time of all three daemons. Each session has a lease of its own, and a keep-alive each half of it, as the Go client sends it:")
 	t.note("to the node that has given its lock, or, where it has none, to all. They share %d connections, evenly over all nodes and over time.", sessionConns)
+	t.note("In bundles: at %d moments in half a lease each connection sends what is due by then, to each node in as few messages as it fits into.", keepSlots)
 	t.note("NATS alone: as many requests of that size, in the same time, and their replies, at three plain servers, two thirds of them to another one. Goal: %.2f.", keepGoal)
 	return []table{t}, nil
 }
@@ -103,7 +129,7 @@ func keptAlive(ctx context.Context, path string, lease, plain time.Duration, t *
 	if err := all.paced(ctx, manySessions, min(lease/2, keepLook), all.acquire); err != nil {
 		return err
 	}
-	look := func(name string, ask func(i int) error) error {
+	look := func(name string, some func(n int, period time.Duration) error) error {
 		before, err := rig.Processors(d.Children())
 		if err != nil {
 			return err
@@ -111,7 +137,7 @@ func keptAlive(ctx context.Context, path string, lease, plain time.Duration, t *
 		begin := time.Now()
 		for left := keepAlives(lease); left > 0; left -= manySessions {
 			n := min(left, manySessions)
-			if err := all.paced(ctx, n, time.Duration(n)*(lease/2)/manySessions, ask); err != nil {
+			if err := some(n, time.Duration(n)*(lease/2)/manySessions); err != nil {
 				return fmt.Errorf("%s: %w", name, err)
 			}
 		}
@@ -123,14 +149,24 @@ func keptAlive(ctx context.Context, path string, lease, plain time.Duration, t *
 			share(float64(after-before)/float64(elapsed)), share(float64(plain)*float64(n)/float64(elapsed)), micros(each), overTime(each, plain))
 		return err
 	}
-	if err := look("each has a lock", all.keep); err != nil {
-		return err
+	single := func(ask func(i int) error) func(n int, period time.Duration) error {
+		return func(n int, period time.Duration) error { return all.paced(ctx, n, period, ask) }
 	}
-	if lease != conf.Default().SessionLease {
+	if keepWanted(keepSingle) {
+		if err := look("each has a lock", single(all.keep)); err != nil {
+			return err
+		}
+	}
+	if keepWanted(keepBundles) {
+		if err := look("each has a lock, in bundles", func(n int, period time.Duration) error { return all.pacedBundles(ctx, n, period) }); err != nil {
+			return err
+		}
+	}
+	if lease != conf.Default().SessionLease || !keepWanted(keepIdle) {
 		return nil
 	}
 	if err := all.paced(ctx, manySessions, lease/2, all.release); err != nil {
 		return err
 	}
-	return look("none has a lock", all.keepEverywhere)
+	return look("none has a lock", single(all.keepEverywhere))
 }

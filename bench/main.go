@@ -13,7 +13,7 @@
 //
 // Read report.go (what a result is; keep.go for a file of results), timing.go and load.go, then one file for each section: table.go, codec.go,
 // journal.go, pairs.go (with rawnats.go), held.go (with fill.go and pauses.go), kill.go; the package rig and samples.go before
-// cluster.go, throughput.go, queues.go, floor.go (with the package ladder), failover.go (with strain.go), idle.go, keepalive.go (with sessions.go), memory.go, zones.go, nodes.go
+// cluster.go, throughput.go, queues.go, floor.go (with the package ladder), failover.go (with strain.go), idle.go, keepalive.go (with sessions.go and bundles.go), memory.go, zones.go, nodes.go
 // and garbage.go.
 package main
 
@@ -87,7 +87,7 @@ func main() {
 	flag.IntVar(&flags.rounds, "rounds", 0, fmt.Sprintf("rounds of cluster (0: %d) and failover (0: %d)", clusterRounds, failoverRounds))
 	daemons := flag.String("daemon", "", "binaries of the daemon to measure next to each other (default: this tree's, built)")
 	daemonArgs := flag.String("daemon-args", "", "further arguments of the daemons")
-	parts := flag.String("parts", "", "parts of cluster (latency, throughput, queues), floor (latency, throughput), failover (follower, leader,\nsecondary, stop-follower, stop-leader), memory (zones, sessions)\nand garbage (allocations, pauses); default all")
+	parts := flag.String("parts", "", "parts of cluster (latency, throughput, queues), floor (latency, throughput), failover (follower, leader,\nsecondary, stop-follower, stop-leader), memory (zones, sessions),\nkeepalive (default, longest lease; single, bundles, idle)\nand garbage (allocations, pauses); default all")
 	flag.BoolVar(&flags.keep, "keep", false, "keep the daemons' directories and logs")
 	flag.BoolVar(&flags.verbose, "v", false, "tell of each round")
 	flag.Parse()

@@ -131,6 +131,11 @@ func (s *sessions) paced(ctx context.Context, n int, period time.Duration, ask f
 	if err := pace(ctx, n, period, ask); err != nil {
 		return err
 	}
+	return s.settled(ctx, n)
+}
+
+// settled waits until n are answered.
+func (s *sessions) settled(ctx context.Context, n int) error {
 	waiting, cancel := context.WithTimeout(ctx, rig.Patience)
 	defer cancel()
 	err := rig.Await(waiting, func() (bool, error) {
@@ -166,6 +171,14 @@ func pace(ctx context.Context, n int, period time.Duration, do func(i int) error
 // take is told of an answer: operation and number, and what it says.
 func (s *sessions) take(which string, m *nats.Msg) {
 	op, number, _ := strings.Cut(which, ".")
+	if token, marked := strings.CutPrefix(number, bundleMark); marked {
+		if token == "" {
+			s.takeSheaf(m.Data)
+		} else {
+			s.takeKept(token, len(m.Header) > 0, m.Data)
+		}
+		return
+	}
 	i, err := strconv.Atoi(number)
 	if err != nil {
 		s.fail(fmt.Errorf("an answer to %q: %w", which, err))
@@ -213,10 +226,19 @@ func (s *sessions) learn(op string, i int, m *nats.Msg) (err error) {
 	case subjects.OpRelease.String():
 		one.key = 0
 	case subjects.OpKeep.String():
-		var kept subjects.Kept
-		if err = kept.DecodeJSON(m.Data); err == nil && (kept.Count > 0) != (one.key != 0) {
-			return fmt.Errorf("the node counts %d locks", kept.Count)
-		}
+		err = s.kept(i, m.Data)
 	}
 	return err
+}
+
+// kept reads what a node says that a session has.
+func (s *sessions) kept(i int, body []byte) error {
+	var kept subjects.Kept
+	if err := kept.DecodeJSON(body); err != nil {
+		return err
+	}
+	if (kept.Count > 0) != (s.all[i].key != 0) || kept.Beat != s.all[i].beat {
+		return fmt.Errorf("the node counts %d locks at keep-alive %d of %d", kept.Count, kept.Beat, s.all[i].beat)
+	}
+	return nil
 }

@@ -37,6 +37,8 @@ type bundlesSeen struct {
 	swallowed atomic.Bool
 	questions atomic.Int64
 	requests  atomic.Int64
+	keeps     atomic.Int64
+	told      atomic.Int64 // bundles that were not taken
 
 	mu   sync.Mutex
 	last map[string]uint64 // number of the newest request, by session and node
@@ -49,6 +51,9 @@ func (b *bundlesSeen) take(n *fakeNode, msg *nats.Msg) {
 		b.questions.Add(1)
 		n.publish(msg.Reply, nil, b.limits)
 		return
+	}
+	if b.refused.Load() || b.swallowed.Load() {
+		b.told.Add(1)
 	}
 	if b.refused.Load() {
 		n.reply(msg.Reply, &subjects.Refusal{Code: 413, Reason: subjects.ReasonTooLarge, Message: "too many for me"})
@@ -76,8 +81,14 @@ func (b *bundlesSeen) take(n *fakeNode, msg *nats.Msg) {
 		if refusal := req.Decode(op, body); refusal != nil {
 			b.t.Errorf("%s in a bundle: %v", body, refusal)
 		}
-		b.inOrder(n, &req)
-		n.receive(&nats.Msg{Subject: subjects.HotSubject(subjects.BucketOf(req.Name, fakeBuckets), op, user), Reply: reply, Data: body})
+		subject := subjects.HotSubject(subjects.BucketOf(req.Name, fakeBuckets), op, user)
+		if op == subjects.OpKeep {
+			b.keeps.Add(1)
+			subject = subjects.KeepNodeSubject(n.name, user)
+		} else {
+			b.inOrder(n, &req)
+		}
+		n.receive(&nats.Msg{Subject: subject, Reply: reply, Data: body})
 	}
 }
 

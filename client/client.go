@@ -24,12 +24,13 @@ import (
 // that. Two more have to do with servers that come and go: one tells those who listen, one measures how far they are. Each lane
 // (lanes.go) has a sender and a callback of its own.
 type Client struct {
-	nc    *nats.Conn
-	own   bool // nc is closed with the client
-	user  string
-	inbox string  // prefix of the reply subjects, with the last dot
-	home  *outlet // of nc
-	opts  options
+	nc      *nats.Conn
+	own     bool // nc is closed with the client
+	user    string
+	inbox   string   // prefix of the reply subjects, with the last dot
+	home    *outlet  // of nc
+	company *company // of nc; nil if it is the client's own
+	opts    options
 
 	sub      *nats.Subscription // of the inbox
 	comings  *nats.Subscription // of servers that come and go
@@ -96,6 +97,9 @@ func (c *Client) start(cfg machine.Config) error {
 	c.running.Go(c.loop)
 	c.running.Go(c.send)
 	c.running.Go(c.herald)
+	if c.company != nil {
+		c.company.join(c)
+	}
 	if c.own {
 		c.running.Go(c.roam)
 		c.running.Go(c.keepLanes)
@@ -117,6 +121,10 @@ func (c *Client) stop() {
 		if c.own {
 			c.nc.Close()
 			return
+		}
+		c.company.part(c)
+		if err := c.company.leave(); err != nil && !errors.Is(err, nats.ErrConnectionClosed) {
+			c.opts.log.Warn("unsubscribe", "error", err)
 		}
 		for _, sub := range []*nats.Subscription{c.sub, c.comings, c.tidings} {
 			if err := sub.Unsubscribe(); err != nil && !errors.Is(err, nats.ErrConnectionClosed) {
@@ -208,6 +216,9 @@ func (c *Client) perform() (first *outlet) {
 	for _, a := range c.m.Take() {
 		switch a.Kind {
 		case machine.Send:
+			if c.company != nil && c.company.takes(c, &a) {
+				continue
+			}
 			o := c.outlet(a.Lane)
 			out := outgoing{subject: a.Subject, body: a.Body}
 			out.inbox, out.token = cutToken(a.Reply)

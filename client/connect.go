@@ -154,7 +154,16 @@ func attach(ctx context.Context, nc *nats.Conn, own bool, o options) (*Client, e
 		FirstBeat: firstBeat(time.Now()), Seed: uint64(boottime.Now()), MaxCalls: maxCalls, Conn: connName(nc),
 		Lanes: c.lanesAllowed(), Busy: o.laneBusy,
 	}
+	if !own {
+		if c.company, err = enterCompany(nc, user); err != nil {
+			return nil, err
+		}
+		first.InStep, first.Phase = true, c.company.phase
+	}
 	if err := c.start(first); err != nil {
+		if c.company != nil {
+			return nil, errors.Join(err, c.company.leave())
+		}
 		return nil, err
 	}
 	info, err := c.Info(ctx)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -28,6 +29,8 @@ type fakeCluster struct {
 	quiet bool          // nobody tells of a node that dies
 	delay time.Duration // from a node's death to the take-over of its buckets
 	tls   *tls.Config   // of the servers
+
+	kept atomic.Int64 // answers to keep-alives that tell of something
 
 	mu       sync.Mutex
 	tables   []*bucket.Table
@@ -364,6 +367,9 @@ func (n *fakeNode) keep(msg *nats.Msg, s bucket.Session, beat uint64) {
 			k.Count, k.Hash = k.Count+count, k.Hash^hash
 			k.Buckets = append(k.Buckets, subjects.KeptBucket{Bucket: uint32(b), Epoch: t.Term().Epoch, Count: count, Hash: hash})
 		}
+	}
+	if k.Count > 0 {
+		n.f.kept.Add(1)
 	}
 	if asked {
 		n.reply(msg.Reply, k)

@@ -12,7 +12,7 @@ import (
 // receive takes what came to a reply subject of ours, over whatever connection.
 func (c *Client) receive(msg *nats.Msg) {
 	_, token := cutToken(msg.Subject)
-	token, marked := strings.CutPrefix(token, subjects.TakesSheaves(""))
+	token, marked := cutMark(token)
 	switch {
 	case marked && token == "":
 		c.receiveSheaf(msg.Data)
@@ -79,8 +79,8 @@ func (c *Client) reply(now int64, id uint64, data []byte, refusal *subjects.Refu
 
 // receiveKept takes the answer to a keep-alive.
 func (c *Client) receiveKept(msg *nats.Msg, token string) {
-	beat, err := strconv.ParseUint(token[1:], 36, 64)
-	if err != nil {
+	beat, ok := beatOf(token)
+	if !ok {
 		return
 	}
 	refusal := refusalOf(msg)
@@ -98,6 +98,20 @@ func (c *Client) receiveKept(msg *nats.Msg, token string) {
 		}
 		c.m.Kept(now, &kept)
 	})
+}
+
+// cutMark takes the mark of who takes sheaves from a token.
+func cutMark(token string) (rest string, marked bool) {
+	return strings.CutPrefix(token, subjects.TakesSheaves(""))
+}
+
+// beatOf reads the reply token of a keep-alive.
+func beatOf(token string) (beat uint64, ok bool) {
+	if len(token) < 2 || token[0] != 'k' {
+		return 0, false
+	}
+	beat, err := strconv.ParseUint(token[1:], 36, 64)
+	return beat, err == nil
 }
 
 // nobodyListens says whether a message is the NATS server's word that a request found no subscriber.
