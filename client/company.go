@@ -3,6 +3,7 @@ package client
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"sync"
@@ -14,7 +15,7 @@ import (
 	"github.com/opencluster/oclocks/subjects"
 )
 
-// company are clients that share a connection, which is their caller's (WithConn). Their sessions' keep-alives are due at the same moments
+// company is the clients that share a connection, which is their caller's (WithConn). Their sessions' keep-alives are due at the same moments
 // (package machine, "Keep-alives in step"), and those for one node go in as few messages as they fit into, if the node takes that. Whoever's timer
 // rings first takes along what is due for the others; nobody waits for anybody. What is not answered in time is asked again by each machine,
 // by itself and of all nodes. So nothing rests on the company.
@@ -69,9 +70,9 @@ type sentSign struct {
 }
 
 const (
-	maxLifeSigns = 1 << 16 // that are to be sent; one more is left out, and its machine repeats it
-	signTokens   = 36 * 36 * 36 * 36
-	signTime     = int64(60e9) // an answer that comes later proves nothing
+	maxLifeSigns = 1 << 16           // that are to be sent; one more is left out, and its machine repeats it
+	signTokens   = 36 * 36 * 36 * 36 // so that 64 of them fit into a reply subject; one comes again when its first is answered or long past
+	signTime     = int64(60e9)       // an answer that comes later proves nothing
 )
 
 // companies are all of the process.
@@ -128,6 +129,7 @@ func (k *company) part(c *Client) {
 	defer k.mu.Unlock()
 	k.members = slices.DeleteFunc(k.members, func(m *Client) bool { return m == c })
 	k.due = slices.DeleteFunc(k.due, func(s lifeSign) bool { return s.c == c })
+	maps.DeleteFunc(k.sent, func(_ uint64, s sentSign) bool { return s.c == c }) // few: what is answered is not there
 }
 
 // takes takes a keep-alive to one node. False: it is none, or there is nobody to share a message with.
@@ -228,8 +230,8 @@ func (k *company) fill(limits subjects.BundleLimits, all []lifeSign) (n int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	now := boottime.Now()
-	for n < len(all) {
-		token := (k.last + 1) % signTokens
+	for n < len(all) && len(k.sent) < signTokens/2 {
+		token := k.freeToken()
 		if !k.bundle.Add(limits, strconv.FormatUint(token, 36), subjects.OpKeep.String(), all[n].body) {
 			break
 		}
@@ -238,6 +240,15 @@ func (k *company) fill(limits subjects.BundleLimits, all []lifeSign) (n int) {
 		n++
 	}
 	return n
+}
+
+// freeToken gives the next token that nothing under way has. The caller holds mu.
+func (k *company) freeToken() uint64 {
+	for token := (k.last + 1) % signTokens; ; token = (token + 1) % signTokens {
+		if _, taken := k.sent[token]; !taken {
+			return token
+		}
+	}
 }
 
 // node gives what a node is known to take, and a token to ask it with, if it is to be asked.
