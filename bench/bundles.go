@@ -36,11 +36,16 @@ func (s *sessions) pacedBundles(ctx context.Context, n int, period time.Duration
 	return s.settled(ctx, sent)
 }
 
-// bundles sends what is due over a connection in one of its slots.
+// bundles sends what is due over a connection in one of its slots: the sessions' order in time is about that of all other looks, so that no
+// lease ends between two of them.
 func (s *sessions) bundles(conn, slot int) (sent int, err error) {
 	byNode := make(map[string][]int, clusterNodes)
-	for j := slot; conn+j*len(s.conns) < len(s.all); j += keepSlots {
+	each := (len(s.all) + len(s.conns) - 1) / len(s.conns)
+	for j := slot * each / keepSlots; j < (slot+1)*each/keepSlots; j++ {
 		i := conn + j*len(s.conns)
+		if i >= len(s.all) {
+			break
+		}
 		byNode[s.all[i].node] = append(byNode[s.all[i].node], i)
 		sent++
 	}
