@@ -57,6 +57,8 @@ var goals = []goal{
 	{"6. The same, pairs/s with 256 workers", reported, false, " ×", of("Three nodes and nine", "nine / three", "256 workers")},
 	{"6. 100,000 sessions with a lock each kept alive, lease 10 s, of a core", 0.1, true, "", of("Three nodes: 100000 sessions", daemonRow+": each has a lock, lease 10s", "of a processor")},
 	{"6. The same, lease 1 min", 0.1, true, "", of("Three nodes: 100000 sessions", daemonRow+": each has a lock, lease 1m0s", "of a processor")},
+	{"6. The same by clients that share 300 connections, lease 10 s", 0.1, true, "", of("Three nodes: 100000 sessions", daemonRow+": each has a lock, in bundles, lease 10s", "of a processor")},
+	{"6. The same, lease 1 min", 0.1, true, "", of("Three nodes: 100000 sessions", daemonRow+": each has a lock, in bundles, lease 1m0s", "of a processor")},
 	{"7. Allocations for an operation in a daemon, NATS's included, protocol", 5, true, "", of("Three nodes: garbage", daemonRow+": protocol", "allocations")},
 	{"7. The same, Go client", 5, true, "", of("Three nodes: garbage", daemonRow+": Go client", "allocations")},
 	{"7. Longest pause of the collector at 1 million locks, three daemons, 64 workers", 1000, true, " µs", of("Three nodes: pauses", daemonRow+": 64 working", "longest")},
