@@ -13,7 +13,7 @@ import (
 // Sessions whose clients share a connection keep themselves alive in common messages, one for each node, and lose nothing when those are not
 // taken, not answered, or not heard.
 func TestKeepAlivesOfACompany(t *testing.T) {
-	const lease, size = 6 * time.Second, 9
+	const lease, size = 10 * time.Second, 9 // a keep-alive is due after half of it, and nothing may stand still for a quarter
 	for what, spoil := range map[string]func(seen *bundlesSeen){
 		"taken":   nil,
 		"refused": func(seen *bundlesSeen) { seen.refused.Store(true) },

@@ -2,6 +2,7 @@ package client_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -33,10 +34,15 @@ func connect(t testing.TB, d *broker.Daemon, opts ...client.Option) *client.Clie
 
 func connectURL(t testing.TB, url string, opts ...client.Option) *client.Client {
 	t.Helper()
-	c, err := client.Connect(within(t), url, append([]client.Option{client.WithLogger(brokertest.Logger(t))}, opts...)...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	var c *client.Client
+	waitFor(t, "the broker to be reached", func() (ok bool) { // in two seconds, for some of which a machine may stand still
+		var err error
+		c, err = client.Connect(within(t), url, append([]client.Option{client.WithLogger(brokertest.Logger(t))}, opts...)...)
+		if err != nil && !errors.Is(err, client.ErrUnavailable) {
+			t.Fatal(err)
+		}
+		return err == nil
+	})
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
