@@ -26,7 +26,9 @@ import (
 //   - A spoiled copy keeps its name, and reports that it failed.
 //   - A fork with a half, at once or of a journal's Halves: its bucket's name at the fork. The half's first view is a copy of that
 //     bucket's view as of the doubling (shared.Double), so it has this name only if the copy was a member then, and what its
-//     history has at the fork is what the half begins with. If it began anew in between, no view has its name.
+//     history has at the fork is what the half begins with. If it began anew in between, no view has its name. Where that bucket lost the
+//     end of its history before it was split, the half begins with what is left: that was waited for (doc.go), and of the half
+//     nothing was confirmed by this name.
 //   - A fork without: missedInc, which is above all names that the half's views can have inherited, over any number of doublings.
 //   - No record, and the bucket was never half of another one: the first name. Who has no record had no view, so a view that names it is
 //     the first one, and nothing was ever confirmed by it.

@@ -69,16 +69,22 @@ func (k *checker) begun(p *process, c *cell) {
 	}
 }
 
-// forked notes where the history of a half begins.
+// forked notes where the history of a half begins. A bucket that has lost its end may be split once more: the half that has begun is not
+// of that history, and whoever has it from there joins.
 func (k *checker) forked(p *process, f *replicated.Fork) {
 	if f.Start.Table == nil || k.w.mix.wild {
 		return
 	}
 	l := k.lineage(f.Bucket)
+	lost := k.lossy[f.Bucket]
+	for b := f.Bucket; b > 0; {
+		b = replicated.ParentOf(b)
+		lost += k.lossy[b]
+	}
 	switch {
 	case l.origin == chain.Point{}:
 		l.origin = f.Start.Chain.Base
-	case l.origin != f.Start.Chain.Base && k.lossy[f.Bucket] == 0:
+	case l.origin != f.Start.Chain.Base && lost == 0:
 		k.w.fail("%v: bucket %d begins at %v, and began elsewhere at %v", p.m, f.Bucket, f.Start.Chain.Base, l.origin)
 	}
 }
@@ -131,7 +137,7 @@ func (k *checker) bears(p *process, c *cell, does string) {
 func (k *checker) lacks(c *cell, all bool) string {
 	r, l := c.Chain(), k.lineage(c.Number())
 	want := l.sure
-	if want.Seq == 0 {
+	if want.Seq == 0 && !l.doubted {
 		want = l.origin
 	}
 	has, known := r.Has(want)
