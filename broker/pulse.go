@@ -23,6 +23,7 @@ const (
 type pulse struct {
 	batches []uint64 // by shard
 	still   []int    // looks since its batch began
+	stands  bool     // one stood still at the last look; it gets on when its batch ends, and not by a lease that comes late
 }
 
 func newPulse(shards int) *pulse {
@@ -33,7 +34,7 @@ func newPulse(shards int) *pulse {
 func (p *pulse) look(shards []*shard, leased bool) (still int) {
 	still = -1
 	most := stillPulses
-	if !leased {
+	if !leased || p.stands {
 		most = lapsedPulses
 	}
 	for i, s := range shards {
@@ -46,6 +47,7 @@ func (p *pulse) look(shards []*shard, leased bool) (still int) {
 			still = i
 		}
 	}
+	p.stands = still >= 0
 	return still
 }
 

@@ -32,4 +32,13 @@ func TestPulse(t *testing.T) {
 			t.Errorf("without a lease, after %d looks: %d", i+1, still)
 		}
 	}
+	if still := p.look(shards, true); still != 1 {
+		t.Errorf("its batch is the same, and with a lease that came late it gets on: %d", still)
+	}
+	shards[1].inBatch.Store(10)
+	for range stillPulses {
+		if still := p.look(shards, true); still != -1 {
+			t.Fatalf("a shard that has begun another batch stands still: %d", still)
+		}
+	}
 }

@@ -29,6 +29,7 @@ type lane struct {
 	head  int
 	size  int
 	bytes int
+	asked int // requests that the tasks are
 }
 
 func newQueue() *queue {
@@ -51,7 +52,7 @@ func (q *queue) put(t *task) bool {
 		l = &lane{}
 		q.lanes[t.zone] = l
 	}
-	if t.zone != nil && (q.still || l.size >= maxPending || l.bytes+t.size > maxPendingBytes) {
+	if t.zone != nil && (q.still || l.asked >= maxPending || l.bytes+t.size > maxPendingBytes) {
 		q.mu.Unlock()
 		return false
 	}
@@ -168,6 +169,7 @@ func (l *lane) push(t *task) {
 	l.ring[(l.head+l.size)%len(l.ring)] = t
 	l.size++
 	l.bytes += t.size
+	l.asked += t.weight()
 }
 
 func (l *lane) pushFront(t *task) {
@@ -176,6 +178,7 @@ func (l *lane) pushFront(t *task) {
 	l.ring[l.head] = t
 	l.size++
 	l.bytes += t.size
+	l.asked += t.weight()
 }
 
 // grow makes room for one more.
@@ -196,6 +199,7 @@ func (l *lane) pop() *task {
 	l.head = (l.head + 1) % len(l.ring)
 	l.size--
 	l.bytes -= t.size
+	l.asked -= t.weight()
 	if l.size == 0 && len(l.ring) > 1024 {
 		l.ring, l.head = nil, 0
 	}

@@ -90,6 +90,35 @@ func TestQueueRefusesBeyondItsLimit(t *testing.T) {
 	}
 }
 
+// Keep-alives that come together are as many requests as they are.
+func TestQueueCountsKeepAlives(t *testing.T) {
+	q := newQueue()
+	z := &zone{name: "flood"}
+	keep := func() *task {
+		return &task{kind: taskKeep, zone: z, keeping: &keeping{all: make([]keepAlive, subjects.MaxBundle)}}
+	}
+	for range maxPending / subjects.MaxBundle {
+		if !q.put(keep()) {
+			t.Fatal("refused below the limit")
+		}
+	}
+	if q.put(keep()) || q.put(&task{zone: z}) {
+		t.Error("took more than the limit of one zone")
+	}
+	got := q.take(nil, batchTasks)
+	if len(got) != batchTasks/subjects.MaxBundle {
+		t.Errorf("a batch of %d times %d keep-alives", len(got), subjects.MaxBundle)
+	}
+	for range batchTasks {
+		if !q.put(&task{zone: z}) {
+			t.Fatal("refused below the limit")
+		}
+	}
+	if q.put(&task{zone: z}) {
+		t.Error("took more than the limit of one zone")
+	}
+}
+
 func TestQueueForgetsAZone(t *testing.T) {
 	q := newQueue()
 	z := &zone{name: "gone"}
