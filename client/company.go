@@ -2,6 +2,7 @@ package client
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -23,7 +24,9 @@ type company struct {
 	key   companyKey
 	phase int64 // machine.Config.Phase of all
 	inbox string
-	sub   *nats.Subscription
+	begin sync.Once
+	sub   *nats.Subscription // nil: err says why; of begin
+	err   error
 	wake  chan struct{} // something is to be sent; holds one
 	quit  chan struct{}
 	runs  sync.WaitGroup
@@ -81,23 +84,32 @@ var companies = struct {
 	of map[companyKey]*company
 }{of: map[companyKey]*company{}}
 
-// enter gives the company of a connection. It must be left.
+// enterCompany gives the company of a connection. It must be left.
 func enterCompany(nc *nats.Conn, user string) (*company, error) {
+	k := companyOf(companyKey{nc, user})
+	// Without the lock of all: a connection that stands still keeps whoever subscribes, and other connections' clients are not to wait for it.
+	k.begin.Do(func() {
+		if k.sub, k.err = nc.Subscribe(k.inbox+"*", k.receive); k.err == nil {
+			k.runs.Go(k.run)
+		}
+	})
+	if k.err != nil {
+		return nil, errors.Join(fmt.Errorf("subscribe to the inbox of keep-alives: %w", k.err), k.leave())
+	}
+	return k, nil
+}
+
+// companyOf counts one more client that has entered.
+func companyOf(key companyKey) *company {
 	companies.Lock()
 	defer companies.Unlock()
-	key := companyKey{nc, user}
 	k := companies.of[key]
 	if k == nil {
-		k = &company{key: key, phase: boottime.Now(), inbox: newInbox(user), wake: make(chan struct{}, 1), quit: make(chan struct{}), sent: map[uint64]sentSign{}}
-		var err error
-		if k.sub, err = nc.Subscribe(k.inbox+"*", k.receive); err != nil {
-			return nil, fmt.Errorf("subscribe to the inbox of keep-alives: %w", err)
-		}
+		k = &company{key: key, phase: boottime.Now(), inbox: newInbox(key.user), wake: make(chan struct{}, 1), quit: make(chan struct{}), sent: map[uint64]sentSign{}}
 		companies.of[key] = k
-		k.runs.Go(k.run)
 	}
 	k.refs++
-	return k, nil
+	return k
 }
 
 // leave is called once for each entering.
@@ -109,7 +121,7 @@ func (k *company) leave() error {
 		delete(companies.of, k.key)
 	}
 	companies.Unlock()
-	if !last {
+	if !last || k.sub == nil {
 		return nil
 	}
 	close(k.quit)
@@ -210,11 +222,11 @@ func (k *company) sendTo(node string, all []lifeSign) {
 	}
 	for len(all) > 0 {
 		n := 0
-		if limits.Keep {
+		if limits.Keep && len(all) > 1 {
 			n = k.fill(limits, all)
 		}
 		if n < 2 {
-			k.bundle.Reset()
+			k.empty()
 			k.put(all[0].subject, all[0].c.inbox+all[0].reply, all[0].body)
 			all = all[1:]
 			continue
@@ -240,6 +252,16 @@ func (k *company) fill(limits subjects.BundleLimits, all []lifeSign) (n int) {
 		n++
 	}
 	return n
+}
+
+// empty empties the bundle, which is not sent: nothing of it is under way.
+func (k *company) empty() {
+	if k.bundle.Len() > 0 {
+		k.mu.Lock()
+		delete(k.sent, k.last)
+		k.mu.Unlock()
+	}
+	k.bundle.Reset()
 }
 
 // freeToken gives the next token that nothing under way has. The caller holds mu.

@@ -30,3 +30,26 @@ func (c *Client) TakesBundles() bool {
 
 // Denied tells the client that its server lets nothing through on a subject, and gives whether it takes that for one of bundles.
 func (c *Client) Denied(subject string) bool { return c.denies(c.nc, subject) }
+
+// EnterCompany has one more client enter the company of a connection.
+func EnterCompany(nc *nats.Conn, user string) (leave func() error, err error) {
+	k, err := enterCompany(nc, user)
+	if err != nil {
+		return nil, err
+	}
+	return k.leave, nil
+}
+
+// Company is how many clients have entered the company of a connection, how many take part, and how many of their keep-alives are under way
+// in bundles.
+func Company(nc *nats.Conn, user string) (entered, members, sent int) {
+	companies.Lock()
+	defer companies.Unlock()
+	k := companies.of[companyKey{nc, user}]
+	if k == nil {
+		return 0, 0, 0
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.refs, len(k.members), len(k.sent)
+}
