@@ -54,6 +54,9 @@
 // then sends what they have brought along with its own; nobody waits for that, and a single goroutine sends at once. Bundles are an
 // optimisation, and nothing rests on them: what is repeated goes by itself, on the way that leads to the bucket's primary whoever it is.
 //
+// A process that needs many sessions (one for each of its own users, say) makes a client for each over one connection ([WithConn]): then
+// their keep-alives are due at the same moments, a little earlier than half a lease at the first, and those for one node share messages.
+//
 // # Requests
 //
 // Every request that changes something carries a number and takes effect at most once, so the client repeats it through
@@ -65,8 +68,8 @@
 //
 // # Reading order
 //
-// connect.go and options.go, client.go (the two goroutines around package machine, which does the thinking), outlet.go, bundle.go and
-// receive.go (what goes out and comes in), claim.go,
+// connect.go and options.go, client.go (the two goroutines around package machine, which does the thinking), outlet.go, bundle.go,
+// company.go and receive.go (what goes out and comes in), claim.go,
 // mutex.go, rwmutex.go, semaphore.go, locker.go (drop-ins for package sync), operations.go, watch.go, servers.go, lanes.go, dialer.go, road.go
 // and island.go (which server is near, where to reconnect, and when to leave one that is cut off).
 package client

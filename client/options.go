@@ -62,7 +62,8 @@ func WithCredentials(path string) Option { return func(o *options) { o.credentia
 func WithContext(name string) Option { return func(o *options) { o.context = name } }
 
 // WithConn uses a connection of the caller's, and no other, which stays open when the client is closed. Permission errors of the NATS
-// server go to that connection's own error handler, so a request that they hit ends only with its context.
+// server go to that connection's own error handler, so a request that they hit ends only with its context. The keep-alives of clients that
+// share a connection share messages.
 func WithConn(nc *nats.Conn) Option { return func(o *options) { o.conn = nc } }
 
 // WithNATSOptions adds options to those with which the client connects.
