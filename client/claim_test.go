@@ -145,7 +145,7 @@ func TestForcedHolderConfirms(t *testing.T) {
 
 // A static lock is renewed at half of its time limit, for as long as its claim is held.
 func TestStaticLockIsRenewed(t *testing.T) {
-	const ttl = 4 * time.Second // half of it is there for a slow machine
+	const ttl = 8 * time.Second // half of it is there for a slow machine
 	d := brokertest.Start(t)
 	c := connect(t, d)
 	m := c.Mutex("x", client.WithStatic(), client.WithTTL(ttl), client.WithData(map[string]int{"job": 7}))
