@@ -25,7 +25,8 @@
 //     knows how many buckets there are, and asks the other one; but those who wait here, and are served when a lease ends, are in the
 //     table. So it is split first, and the other bucket, where it has begun, throws its old half away. Until then what time does in it,
 //     the end of a wait or of a hold, is not told of names that are not its own any more: it would be a word about a wait or a hold that
-//     the other bucket goes on with. A refusal does not say of which name it is, so no end of a wait is told; who asks again hears it.
+//     the other bucket goes on with. A refusal does not say of which name it is, so no end of a wait is told; who asks again hears it. A secondary of
+//     such a table remembers none of it either.
 //     Without a recovery in between the other bucket cannot have begun: its in-sync set was this one's.
 //   - A new primary's term is higher than any that may have been used: the argument is at [Bucket.term].
 //   - A copy whose table does not take a confirmed change, the state that a neighbour sent, or what the journal has, is stopped and

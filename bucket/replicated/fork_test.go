@@ -166,6 +166,60 @@ func TestARecoveredTableIsSplitBeforeItGrants(t *testing.T) {
 	}
 }
 
+// What the primary of a table that is to be split has kept to itself is not told by who follows it either (seed 59600588, theme halves).
+func TestASecondaryKeepsToItselfWhatItsPrimaryDid(t *testing.T) {
+	w := newWorld(t, 2)
+	count := uint32(8)
+	run := func(rounds int) {
+		for range rounds {
+			w.pass(20*ms, func(*host) bool { return true })
+			for _, h := range w.nodes {
+				h.b.Tick(w.clock())
+				h.b.Grow(w.clock(), count, true)
+				w.round(h)
+			}
+			for len(w.net) > 0 {
+				w.deliver(0)
+			}
+		}
+	}
+	run(50)
+	waits := map[uint32]string{} // by bucket, of 16: whose wait ends in the recovery
+	for i := 0; len(waits) < 2; i++ {
+		name := fmt.Sprint("m", i)
+		if at := subjects.BucketOf(name, 16); (at == 3 || at == 11) && waits[at] == "" {
+			waits[at] = "wait " + name
+			w.acquire("hold "+name, name, 0)
+			w.acquire(waits[at], name, 500*time.Millisecond)
+		}
+	}
+	run(5)
+	recover := w.view.Clone()
+	recover.Epoch++
+	recover.Recovery = true
+	w.nodes[0].b.Chain().Seal(w.view.Epoch)
+	w.commit(recover)
+	count = 16
+	for range 100 {
+		if run(1); !w.view.Recovery && w.nodes[1].b.Table().Buckets() == 16 {
+			break
+		}
+	}
+	if w.view.Recovery || w.view.InSync != 2 || w.nodes[1].b.Table().Buckets() != 16 || w.nodes[1].b.Table().Totals().Waiters != 0 {
+		t.Fatalf("not split: %v\n%s", w.view, w.nodes[1].b.Table().Describe())
+	}
+	if err := w.nodes[0].b.Chain().HandOver(w.view.Chain[1]); err != nil {
+		t.Fatal(err)
+	}
+	run(20)
+	if !w.nodes[1].b.acting {
+		t.Fatalf("not handed over: %v", w.view)
+	}
+	if told := w.asked[waits[11]].told; told != "" {
+		t.Fatalf("who waited for a name of the other bucket is told %q", told)
+	}
+}
+
 // A copy that had nothing has begun all the other buckets. What it gets then may be from before the splits, and is split all the
 // same, when it is primary: there may be others who wait for that to begin them.
 func TestWhatComesLaterIsSplitToo(t *testing.T) {

@@ -125,7 +125,9 @@ func (b *Bucket) deliver(now bucket.Now, r *chain.Output, out *Output) {
 		b.split(c.Seq, b.out.Other)
 		out.Touched = append(out.Touched, Touched{b.Number(), b.out.Zone})
 		for j := range b.out.Effects {
-			b.recent.put(now.Boot, c.Seq, &b.out.Effects[j])
+			if e := &b.out.Effects[j]; !b.behind() || b.tellsOwn(e) { // else its primary may have kept it to itself: see doc.go
+				b.recent.put(now.Boot, c.Seq, e)
+			}
 		}
 	}
 }
