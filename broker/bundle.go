@@ -70,7 +70,7 @@ func (z *zone) bundled(user, reply, before string, op subjects.Op, body []byte, 
 	case refusal != nil:
 	case op == subjects.OpKeep:
 		if keeps.keeping == nil {
-			keeps.keeping = z.newKeeping(keeps.left.Left() + 1)
+			keeps.keeping = newKeeping(keeps.left.Left() + 1)
 		}
 		keeps.add(t, false, false)
 		keeps.size += t.size

@@ -116,11 +116,7 @@ func (z *zone) gather(in *bucket.Input, req *subjects.Request, size int, wanted 
 		return
 	}
 	own.After = after
-	z.scatter(in, &own, size, &gather{zone: z, op: req.Op, buckets: z.d.buckets(), wanted: wanted, limit: int(req.Limit),
-		done: func(g *gather, scratch []byte) []byte {
-			done(edge.NewPart(g.op, g.buckets, g.limit, g.refusal, g.shares))
-			return scratch
-		}})
+	z.scatter(in, &own, size, &gather{op: req.Op, buckets: z.d.buckets(), wanted: wanted, limit: int(req.Limit), done: done})
 }
 
 // collect is one request that concerns all buckets, and how other nodes are asked.

@@ -9,27 +9,90 @@ import (
 	"github.com/opencluster/oclocks/subjects"
 )
 
-// gather asks those of this node's buckets that it is primary of about one request that concerns all buckets. Each shard
-// hands in the shares of its cells in the step phase and reports once in the perform phase; each share reports when what it
-// tells is confirmed. The last report calls done.
-type gather struct {
-	zone    *zone
-	op      subjects.Op
-	buckets int            // how many there are
-	wanted  edge.BucketSet // those that are asked; nil: all
-	limit   int            // list: records on a page
-	done    func(g *gather, scratch []byte) []byte
-	pending atomic.Int32
+// inquiry is a request about which those of this node's buckets are asked that it is primary of. Each shard hands in the shares of its cells in
+// the step phase and reports once in the perform phase; each share reports when what it tells is confirmed.
+type inquiry interface {
+	found() *findings
+	// over is called with the last report, by a shard with its pen, or by who has asked, whose pen may be nil (scatter's is). The
+	// findings are locked.
+	over(p *pen)
+}
+
+// findings are what an inquiry has found.
+type findings struct {
+	pending atomic.Int32 // shards that have not asked all of their cells, and shares that are not confirmed
 
 	mu      sync.Mutex
 	shares  []*edge.Share
 	refusal *subjects.Refusal // a shard takes no more requests
 }
 
+func (f *findings) found() *findings { return f }
+
+// add counts a bucket that was asked; its share is still to be confirmed.
+func (f *findings) add(one *edge.Share) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.shares = append(f.shares, one)
+	f.pending.Add(1)
+}
+
+// refuse has the whole request refused by a shard that takes no more, and reports for it.
+func refuse(of inquiry, p *pen) {
+	f := of.found()
+	f.mu.Lock()
+	f.refusal = overloaded()
+	f.mu.Unlock()
+	report(of, p)
+}
+
+// report is called once for each shard and each share.
+func report(of inquiry, p *pen) {
+	f := of.found()
+	if f.pending.Add(-1) > 0 {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	of.over(p)
+}
+
 // share is what one bucket said.
 type share struct {
-	g *gather
+	of inquiry
 	*edge.Share
+}
+
+// confirmed is called when it is, or will never be.
+func (one *share) confirmed(lost bool, p *pen) {
+	f := one.of.found()
+	f.mu.Lock()
+	one.Lost = lost
+	f.mu.Unlock()
+	report(one.of, p)
+}
+
+// inquire asks a cell, whose share counts when it is confirmed.
+func (s *shard) inquire(c *cell, of inquiry, in *bucket.Input, req *subjects.Request) {
+	s.touch(c)
+	if one := edge.Ask(c.Bucket, s.now, in, req); one != nil {
+		of.found().add(one)
+		c.Wait(&share{of, one})
+	}
+}
+
+// gather is an inquiry for a part of an answer, which another node may be waiting for.
+type gather struct {
+	findings
+	op      subjects.Op
+	buckets int            // how many there are
+	wanted  edge.BucketSet // those that are asked; nil: all
+	limit   int            // list: records on a page
+	done    func(part *edge.Part)
+}
+
+func (g *gather) over(*pen) {
+	g.done(edge.NewPart(g.op, g.buckets, g.limit, g.refusal, g.shares))
 }
 
 // scatter queues a request for all shards; done of the gather is called when they are through with it, on the goroutine of
@@ -42,56 +105,14 @@ func (z *zone) scatter(in *bucket.Input, req *subjects.Request, size int, g *gat
 		t.in, t.req, t.gather, t.size = *in, *req, g, size
 		if !s.queue.put(t) {
 			t.free()
-			g.refuse(overloaded())
-			g.report(nil)
+			refuse(g, nil)
 		}
 	}
 }
 
 // each feeds a request for every bucket to one of them, if this node is the one to be asked about it.
 func (s *shard) each(t *task, c *cell) {
-	g := t.gather
-	if !edge.Covers(c.Bucket, g.op, &t.in, g.wanted, g.buckets) {
-		return
+	if g := t.gather; edge.Covers(c.Bucket, g.op, &t.in, g.wanted, g.buckets) {
+		s.inquire(c, g, &t.in, &t.req)
 	}
-	s.touch(c)
-	if one := edge.Ask(c.Bucket, s.now, &t.in, &t.req); one != nil {
-		g.add(one)
-		c.Wait(&share{g, one})
-	}
-}
-
-// add counts a bucket that was asked; its share is still to be confirmed.
-func (g *gather) add(one *edge.Share) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.shares = append(g.shares, one)
-	g.pending.Add(1)
-}
-
-// refuse has the whole request refused.
-func (g *gather) refuse(refusal *subjects.Refusal) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.refusal == nil {
-		g.refusal = refusal
-	}
-}
-
-// confirmed is called when a bucket's share is confirmed, or will never be.
-func (one *share) confirmed(lost bool, scratch []byte) []byte {
-	one.g.mu.Lock()
-	one.Lost = lost
-	one.g.mu.Unlock()
-	return one.g.report(scratch)
-}
-
-// report is called once for each shard and each share. It returns the scratch.
-func (g *gather) report(scratch []byte) []byte {
-	if g.pending.Add(-1) > 0 {
-		return scratch
-	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.done(g, scratch)
 }

@@ -14,8 +14,6 @@ func (s *shard) perform() {
 	for _, mark := range s.out.Marks {
 		switch m := mark.Mark.(type) {
 		case *share:
-			s.text = m.confirmed(mark.Lost, s.text)
-		case *keptShare:
 			m.confirmed(mark.Lost, &s.pen)
 		case *task:
 			s.confirmed(m, mark.Lost)
@@ -23,11 +21,8 @@ func (s *shard) perform() {
 			m(mark.Lost)
 		}
 	}
-	for _, g := range s.gathers {
-		s.text = g.report(s.text)
-	}
-	for _, k := range s.keepings {
-		k.asked(&s.pen)
+	for _, of := range s.asked {
+		report(of, &s.pen)
 	}
 	s.sheaves.send()
 	for _, turn := range s.out.Turns {

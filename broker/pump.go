@@ -159,7 +159,7 @@ func (z *zone) dispatch(t *task, addr subjects.Address, group bool) *subjects.Re
 		return &subjects.Refusal{Code: 400, Reason: subjects.ReasonBadRequest,
 			Message: op.String() + " is not about one bucket: send it to " + subjects.SimpleSubject(op, addr.User)}
 	case op == subjects.OpKeep:
-		k := z.newKeeping(1)
+		k := newKeeping(1)
 		k.add(t, addr.Path == subjects.Simple && !z.d.alone(), group)
 		z.keep(k, t.size)
 		t.free()

@@ -49,8 +49,7 @@ type shard struct {
 	touched  []*cell
 	out      replicated.Output
 	records  []journal.Record
-	gathers  []*gather
-	keepings []*keeping
+	asked    []inquiry // of all cells
 	finished []*task
 	passages []*passage       // that have something to send
 	beat     subjects.Request // of a keep-alive
@@ -182,9 +181,8 @@ func (s *shard) rest(tasks int) {
 		t.free()
 		s.finished[i] = nil
 	}
-	clear(s.gathers)
-	clear(s.keepings)
-	s.touched, s.finished, s.gathers, s.keepings = s.touched[:0], s.finished[:0], s.gathers[:0], s.keepings[:0]
+	clear(s.asked)
+	s.touched, s.finished, s.asked = s.touched[:0], s.finished[:0], s.asked[:0]
 	s.d.metrics.batches.Observe(float64(tasks))
 }
 
@@ -206,7 +204,7 @@ func (s *shard) step(t *task) {
 		for _, c := range s.cells {
 			s.each(t, c)
 		}
-		s.gathers = append(s.gathers, t.gather)
+		s.asked = append(s.asked, t.gather)
 		s.finished = append(s.finished, t)
 	case taskKeep:
 		s.keepAlive(t)
