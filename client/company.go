@@ -302,11 +302,7 @@ func (k *company) sweep() {
 		return
 	}
 	k.swept = now
-	for token, s := range k.sent { // order: each by itself
-		if now-s.at >= signTime {
-			delete(k.sent, token)
-		}
-	}
+	maps.DeleteFunc(k.sent, func(_ uint64, s sentSign) bool { return now-s.at >= signTime })
 }
 
 // answered gives what was under way with a token.
@@ -331,10 +327,12 @@ func (k *company) receive(msg *nats.Msg) {
 		k.learn(token, msg)
 	case tokens == "":
 		k.receiveSheaf(msg.Data)
-	case refusalOf(msg) != nil:
-		k.refused(tokens, refusalOf(msg))
 	default:
-		k.kept(tokens, msg.Data)
+		if refusal := refusalOf(msg); refusal != nil {
+			k.refused(tokens, refusal)
+		} else {
+			k.kept(tokens, msg.Data)
+		}
 	}
 }
 
@@ -353,18 +351,13 @@ func (k *company) learn(node string, msg *nats.Msg) {
 }
 
 func (k *company) receiveSheaf(sheaf []byte) {
-	for {
-		answer, rest, ok := subjects.NextAnswer(sheaf)
-		if !ok {
-			return
+	eachAnswer(sheaf, func(token, body []byte, refusal *subjects.Refusal) {
+		if refusal != nil {
+			k.refused(string(token), refusal)
+		} else {
+			k.kept(string(token), body)
 		}
-		sheaf = rest
-		if !answer.Refused {
-			k.kept(string(answer.Token), answer.Body)
-		} else if refusal, ok := subjects.DecodeRefusal(answer.Body); ok {
-			k.refused(string(answer.Token), refusal)
-		}
-	}
+	})
 }
 
 // kept takes the answer to one keep-alive. It says for which beat it is; what it proves its machine compares with what the session has.

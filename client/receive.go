@@ -48,25 +48,30 @@ func (c *Client) receiveAnswer(msg *nats.Msg, token string) {
 // receiveSheaf takes answers to several calls, in one step.
 func (c *Client) receiveSheaf(sheaf []byte) {
 	c.do(func(now int64) {
-		for {
-			answer, rest, ok := subjects.NextAnswer(sheaf)
-			if !ok {
-				return
+		eachAnswer(sheaf, func(token, body []byte, refusal *subjects.Refusal) {
+			if id, ok := callID(string(token)); ok {
+				c.reply(now, id, body, refusal)
 			}
-			sheaf = rest
-			id, ok := callID(string(answer.Token))
-			if !ok {
+		})
+	})
+}
+
+// eachAnswer gives the answers of a sheaf: their tokens, and a body or the refusal that it is.
+func eachAnswer(sheaf []byte, take func(token, body []byte, refusal *subjects.Refusal)) {
+	for {
+		answer, rest, ok := subjects.NextAnswer(sheaf)
+		if !ok {
+			return
+		}
+		sheaf = rest
+		var refusal *subjects.Refusal
+		if answer.Refused {
+			if refusal, ok = subjects.DecodeRefusal(answer.Body); !ok {
 				continue
 			}
-			var refusal *subjects.Refusal
-			if answer.Refused {
-				if refusal, ok = subjects.DecodeRefusal(answer.Body); !ok {
-					continue
-				}
-			}
-			c.reply(now, id, answer.Body, refusal)
 		}
-	})
+		take(answer.Token, answer.Body, refusal)
+	}
 }
 
 // reply takes the answer to one call. The caller holds mu.
